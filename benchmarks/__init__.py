@@ -1,0 +1,1 @@
+"""Side-by-side benchmarks: same data, same run, equal accuracy, peers at their best settings."""

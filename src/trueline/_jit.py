@@ -1,0 +1,264 @@
+"""The only file that knows Numba.
+
+``@kernel`` marks a function that may run compiled. Nothing is imported or compiled until the first
+call; then the kernel, and every kernel it names, becomes a Numba dispatcher. With
+NUMBA_DISABLE_JIT=1 the same source runs as plain Python.
+
+A *part* (loss, geometry, penalty, row layout) is a NamedTuple with small pure methods. ``teach``
+lets compiled code call those methods, so a user's part runs at the speed of a built-in one.
+
+Compiled code is cached on disk under a digest of every source file that it can reach: the files of
+the kernels it calls and of the part classes in its signature. Numba's own key sees only the file of
+the outermost function, and its numbered files let two processes overwrite each other's code, so
+both the key and the file layout are replaced here. Parts without a source file are not cached.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import inspect
+import os
+import sys
+import threading
+import types
+from collections.abc import Callable, Iterator
+from functools import cache
+from pathlib import Path
+from typing import Any, TypeVar, overload
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+PLAIN = os.environ.get("NUMBA_DISABLE_JIT", "0") not in ("", "0")
+# Sums may be reordered and fused; NaN and infinity keep their meaning.
+REASSOCIATE = {"reassoc", "contract", "nsz"}
+
+_lock = threading.RLock()
+_pending: list[type] = []
+_taught: set[type] = set()
+_finders: set[str] = set()
+
+
+class Kernel:
+    """A function that becomes compiled code at its first call."""
+
+    def __init__(self, function: Callable[..., Any], options: dict[str, Any]) -> None:
+        self.function = function
+        self.options = options
+        self._dispatcher: Callable[..., Any] | None = None
+        self.__doc__ = function.__doc__
+        self.__name__ = function.__name__
+        self.__module__ = function.__module__
+        self.__wrapped__ = function
+
+    def __call__(self, *arguments: Any) -> Any:
+        return (self._dispatcher or self.dispatcher)(*arguments)
+
+    def __reduce__(self) -> Any:
+        return getattr, (sys.modules[self.__module__], self.__name__)
+
+    @property
+    def dispatcher(self) -> Callable[..., Any]:
+        """What really runs: Numba's dispatcher, or the plain function."""
+        with _lock:
+            if self._dispatcher is None:
+                self._dispatcher = self.function if PLAIN else _compiled(self)
+                _bind(self.function)
+            return self._dispatcher
+
+
+@overload
+def kernel(function: Function) -> Function: ...
+@overload
+def kernel(*, reassociate: bool = ...) -> Callable[[Function], Function]: ...
+def kernel(function: Any = None, *, reassociate: bool = False) -> Any:
+    """Mark a function as a kernel; ``reassociate=True`` lets its sums vectorise."""
+
+    def mark(inner: Callable[..., Any]) -> Kernel:
+        return Kernel(inner, {"fastmath": REASSOCIATE} if reassociate else {})
+
+    return mark if function is None else mark(function)
+
+
+def teach(part: Any) -> None:
+    """Let compiled code call the methods of this part and of the parts in its fields."""
+    cls = type(part)
+    if PLAIN or not isinstance(part, tuple):
+        return
+    for field in part:
+        if isinstance(field, tuple) and hasattr(field, "_fields"):
+            teach(field)
+    with _lock:
+        if cls in _taught:
+            return
+        _taught.add(cls)
+        if "numba" in sys.modules and not _pending:
+            _register(cls)
+        else:
+            _pending.append(cls)
+
+
+def compiled_specialisations() -> int:
+    """How many specialisations this process compiled itself instead of loading them from the cache."""
+    return _cache_class().misses if "numba" in sys.modules and not PLAIN else 0
+
+
+def _compiled(item: Kernel) -> Callable[..., Any]:
+    import numba
+
+    while _pending:
+        _register(_pending.pop())
+    dispatcher: Any = numba.njit(nogil=True, error_model="numpy", **item.options)(item.function)
+    dispatcher._cache = _cache_class()(item.function)
+    return dispatcher  # type: ignore[no-any-return]
+
+
+def _bind(function: Any) -> None:
+    """Put dispatchers in the place of the kernels that the function's globals name."""
+    for name, value in _reached(function):
+        if isinstance(value, Kernel):
+            function.__globals__[name] = value.dispatcher
+
+
+def _codes(code: types.CodeType) -> Iterator[types.CodeType]:
+    yield code
+    for constant in code.co_consts:
+        if isinstance(constant, types.CodeType):
+            yield from _codes(constant)
+
+
+def _reached(function: Any) -> Iterator[tuple[str, Any]]:
+    for code in _codes(function.__code__):
+        for name in code.co_names:
+            if name in function.__globals__:
+                yield name, function.__globals__[name]
+
+
+def _methods(cls: type) -> dict[str, Any]:
+    """The methods that the part's author wrote; those of NamedTuple itself are not among them."""
+    found: dict[str, Any] = {}
+    for owner in reversed(cls.__mro__):
+        if owner not in (object, tuple):
+            found |= {n: f for n, f in vars(owner).items() if inspect.isfunction(f) and not n.startswith("_")}
+    return found
+
+
+def _register(cls: type) -> None:
+    from numba import types as numba_types
+    from numba.extending import overload_method
+
+    for name in _methods(cls).keys() - _finders:
+        _finders.add(name)
+
+        def find(self: Any, *_: Any, name: str = name) -> Any:
+            owner = getattr(self, "instance_class", None)
+            method = None if owner is None else _compiled_method(owner, name)
+            # Numba wants finder and method to have one signature; only star-arguments fit every part.
+            return None if method is None else lambda self, *arguments: method(self, *arguments)
+
+        find.__signature__ = _STAR  # type: ignore[attr-defined]
+        overload_method(numba_types.BaseNamedTuple, name, jit_options={"error_model": "numpy"})(find)
+
+
+_STAR = inspect.signature(lambda self, *arguments: None)
+
+
+@cache
+def _compiled_method(owner: type, name: str) -> Any:
+    import numba
+
+    method = _methods(owner).get(name)
+    if method is None:
+        return None
+    _bind(method)
+    options = {"fastmath": REASSOCIATE} if getattr(owner, "reassociate", False) else {}
+    return numba.njit(nogil=True, error_model="numpy", **options)(method)
+
+
+@cache
+def _file_digest(path: str) -> str:
+    try:
+        return hashlib.blake2b(Path(path).read_bytes(), digest_size=16).hexdigest()
+    except OSError:
+        return ""
+
+
+def _sources(start: list[Any]) -> tuple[set[str], set[str]] | None:
+    """Files and constants that compiled code starting here depends on; None if some source is unknown."""
+    files: set[str] = set()
+    constants: set[str] = set()
+    seen: set[int] = set()
+    todo = list(start)
+    while todo:
+        item = todo.pop()
+        item = item.function if isinstance(item, Kernel) else getattr(item, "py_func", item)
+        if id(item) in seen:
+            continue
+        seen.add(id(item))
+        if inspect.isclass(item) and issubclass(item, tuple) and hasattr(item, "_fields"):
+            try:
+                files.add(inspect.getfile(item))
+            except (TypeError, OSError):
+                return None
+            todo += _methods(item).values()
+        elif inspect.isfunction(item):
+            files.add(item.__code__.co_filename)
+            todo += [value for _, value in _reached(item)]
+            constants |= {f"{n}={v!r}" for n, v in _reached(item) if isinstance(v, (int, float, str, tuple))}
+        elif inspect.ismodule(item) and item.__name__.partition(".")[0] == __package__:
+            files.add(item.__file__ or "")
+    return files, constants
+
+
+def _part_classes(numba_type: Any) -> Iterator[type]:
+    owner = getattr(numba_type, "instance_class", None)
+    if owner is not None:
+        yield owner
+    members = getattr(numba_type, "types", None) or ((numba_type.dtype,) if hasattr(numba_type, "dtype") else ())
+    for member in members if owner is not None or type(numba_type).__name__ in ("Tuple", "UniTuple") else ():
+        yield from _part_classes(member)
+
+
+@cache
+def _cache_class() -> Any:
+    from numba.core import caching
+
+    class ReachCache(caching.FunctionCache):
+        """One file per (kernel, signature, processor, reachable source), named by their digest."""
+
+        misses = 0
+
+        def _file(self, signature: Any, codegen: Any) -> Path | None:
+            parts = [cls for item in signature for cls in _part_classes(item)]
+            reach = _sources([self._py_func, *parts])
+            if reach is None:
+                return None
+            digests = sorted(_file_digest(path) for path in reach[0])
+            if "" in digests:
+                return None
+            owners = [f"{cls.__module__}.{cls.__qualname__}" for cls in parts]
+            key = repr(
+                (str(signature), codegen.magic_tuple(), digests, sorted(reach[1]), owners, caching.numba.__version__)
+            )
+            name = hashlib.blake2b(key.encode(), digest_size=16).hexdigest()
+            return Path(self._cache_path) / f"{self._impl.filename_base}-{name}.nbc"
+
+        def _load_overload(self, signature: Any, context: Any) -> Any:
+            path = self._file(signature, context.codegen())
+            if path is not None:
+                try:
+                    return self._impl.rebuild(context, caching.pickle.loads(path.read_bytes()))
+                except FileNotFoundError:
+                    pass
+            type(self).misses += 1
+            return None
+
+        def _save_overload(self, signature: Any, data: Any) -> None:
+            path = self._file(signature, data.codegen)
+            if path is None or not self._impl.check_cachable(data):
+                return
+            self._impl.locator.ensure_cache_path()
+            scratch = path.with_suffix(f".{os.getpid()}.{threading.get_ident()}")
+            scratch.write_bytes(caching.dumps(self._impl.reduce(data)))
+            scratch.replace(path)
+
+    return ReachCache

@@ -1,0 +1,58 @@
+"""The refusals of every door: one sentence each, with the exit code that the command line gives it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+class TruelineError(ValueError):
+    """A refusal: one sentence that names the place and the remedy.
+
+    >>> error = DataError("column 'fare' has 3 missing values, the first in row 17", where="fare")
+    >>> error.exit_code, error.where
+    (3, 'fare')
+    """
+
+    kind = "failure"
+    exit_code = 1
+
+    def __init__(self, message: str, *, where: str | None = None) -> None:
+        super().__init__(message)
+        self.message = message
+        self.where = where
+
+    def to_dict(self) -> dict[str, Any]:
+        return {"error": {"kind": self.kind, "message": self.message, "where": self.where}}
+
+
+class UsageError(TruelineError):
+    """The call is wrong: an unknown option, method or name."""
+
+    kind = "usage"
+    exit_code = 2
+
+
+class DataError(TruelineError):
+    """The data cannot be used as they are."""
+
+    kind = "data"
+    exit_code = 3
+
+
+class ModelError(TruelineError):
+    """A model file, a journal or a certificate does not hold."""
+
+    kind = "model"
+    exit_code = 4
+
+
+def nearest(name: str, known: Any) -> str:
+    """``"; did you mean 'ridge'?"`` where some known name is close, otherwise the list of them."""
+    import difflib
+
+    names = [str(item) for item in known]
+    close = difflib.get_close_matches(name, names, 1, 0.5)
+    if close:
+        return f"; did you mean {close[0]!r}?"
+    shown = ", ".join(names[:12]) + (", …" if len(names) > 12 else "")
+    return f"; known are {shown}"

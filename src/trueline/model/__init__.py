@@ -1,0 +1,40 @@
+"""Fitted models as plain records: what the command line and the service use, with no scikit-learn.
+
+A record has a ``kind``, ``to_state() -> (arrays, meta)`` and the classmethod ``from_state(arrays, meta)``;
+``save`` and ``load`` put it in one file. ``KINDS`` says where each kind's class lives; it is imported when needed.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+from typing import Any
+
+from ..errors import ModelError
+from . import file
+
+KINDS: dict[str, str] = {
+    "linear": "trueline.model.linear:LinearModel",
+    "online": "trueline.online.model:OnlineModel",
+    "moments": "trueline.onepass.moments:Moments",
+}
+
+
+def save(record: Any, path: str | os.PathLike[str], **meta: Any) -> None:
+    """Write a record to a file, whole or not at all."""
+    arrays, own = record.to_state()
+    file.write(path, record.kind, arrays, own | meta)
+
+
+def load(path: str | os.PathLike[str]) -> Any:
+    """The record in a file."""
+    kind, arrays, meta = file.read(path)
+    return record_class(kind, where=str(path)).from_state(arrays, meta)
+
+
+def record_class(kind: str, *, where: str = "model file") -> Any:
+    """The class of a kind of record."""
+    if kind not in KINDS:
+        raise ModelError(f"{where} holds a {kind!r}, which this version does not know: upgrade trueline", where=where)
+    module, _, name = KINDS[kind].partition(":")
+    return getattr(importlib.import_module(module), name)

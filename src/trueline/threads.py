@@ -1,0 +1,78 @@
+"""How many threads trueline may use: one setting, honoured by BLAS, Polars' readers and our own pools.
+
+``TRUELINE_THREADS`` or :func:`set_threads` sets it for the process; ``with limit(n)`` for a block.
+Kernels release the GIL and are spread over a thread pool here: Numba's own pools are never started,
+since they fight with BLAS's.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+from .errors import UsageError
+
+_setting: int | None = None
+
+
+def get_threads() -> int:
+    """The number of threads in force (default: all cores that this process may use)."""
+    if _setting is not None:
+        return _setting
+    told = os.environ.get("TRUELINE_THREADS")
+    if told:
+        return _checked(told)
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def set_threads(threads: int | None) -> None:
+    """Set the number of threads for this process; None goes back to all cores.
+
+    >>> set_threads(1); get_threads()
+    1
+    >>> set_threads(None)
+    """
+    global _setting
+    _setting = None if threads is None else _checked(threads)
+
+
+@contextlib.contextmanager
+def limit(threads: int | None) -> Iterator[int]:
+    """Run a block with this many threads, BLAS included; None keeps the setting."""
+    global _setting
+    before = _setting
+    count = get_threads() if threads is None else _checked(threads)
+    if threads is None and before is None and "TRUELINE_THREADS" not in os.environ:
+        yield count  # nothing to limit: do not pay for threadpoolctl's look at the loaded libraries
+        return
+    from threadpoolctl import threadpool_limits
+
+    _setting = count
+    try:
+        with threadpool_limits(count):
+            yield count
+    finally:
+        _setting = before
+
+
+def spread(function: Callable[..., Any], items: Iterable[Any]) -> list[Any]:
+    """Map a function that releases the GIL over items, on as many threads as are allowed, in order."""
+    work = list(items)
+    if get_threads() == 1 or len(work) < 2:
+        return [function(item) for item in work]
+    from concurrent.futures import ThreadPoolExecutor
+
+    with ThreadPoolExecutor(min(get_threads(), len(work))) as pool:
+        return list(pool.map(function, work))
+
+
+def _checked(threads: Any) -> int:
+    try:
+        count = int(threads)
+    except (TypeError, ValueError):
+        count = 0
+    if count < 1:
+        raise UsageError(f"threads must be a whole number of at least 1, not {threads!r}", where="threads")
+    return count

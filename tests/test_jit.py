@@ -1,0 +1,81 @@
+"""The compiled path: cached between processes, keyed by every source it reaches, equal to the plain path."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+PART = """
+from typing import NamedTuple
+class Tilted(NamedTuple):
+    tilt: float = 2.0
+    targets = "real"
+    smooth = True
+    def value(self, score, y):
+        return {body}
+    def slope(self, score, y):
+        return self.tilt * (score - y)
+"""
+MAIN = """
+import numpy as np
+from trueline import _jit
+from trueline.parts.losses import loss
+from part import Tilted
+from kern import total
+part = loss(Tilted())
+print(total(part, np.arange(4.0)), _jit.compiled_specialisations())
+"""
+KERNEL = """
+from trueline._jit import kernel
+from trueline.parts.penalties import soft
+@kernel
+def total(part, scores):
+    out = 0.0
+    for s in scores:
+        out += part.value(s, 1.0) + soft(s, {threshold})
+    return out
+"""
+
+
+def run(folder: Path, cache: Path, **environment: str) -> tuple[float, int]:
+    settings = os.environ | {"NUMBA_CACHE_DIR": str(cache), "PYTHONPATH": str(folder)} | environment
+    done = subprocess.run([sys.executable, "-c", MAIN], env=settings, capture_output=True, text=True, cwd=folder)
+    assert done.returncode == 0, done.stderr
+    value, compiled = done.stdout.split()
+    return float(value), int(compiled)
+
+
+def write(folder: Path, body: str = "self.tilt * (score - y)", threshold: str = "0.5") -> Path:
+    folder.mkdir(exist_ok=True)
+    (folder / "part.py").write_text(PART.format(body=body))
+    (folder / "kern.py").write_text(KERNEL.format(threshold=threshold))
+    return folder
+
+
+def test_second_process_compiles_nothing_and_edits_are_seen(tmp_path):
+    cache = tmp_path / "cache"
+    first = write(tmp_path / "first")
+    value, compiled = run(first, cache)
+    assert compiled > 0
+    assert run(first, cache) == (value, 0)
+    # the plain path gives the same
+    assert run(first, cache, NUMBA_DISABLE_JIT="1")[0] == pytest.approx(value, rel=1e-12)
+    # another project's module and class of the same names do not share code
+    second = write(tmp_path / "second", body="self.tilt * (score - y) + 100.0")
+    assert run(second, cache) != (value, 0)
+    assert run(second, cache)[0] == pytest.approx(value + 400.0)
+    assert run(first, cache) == (value, 0)
+    # an edited part is compiled anew
+    write(first, body="self.tilt * (score - y) + 10.0")
+    edited, compiled = run(first, cache)
+    assert edited == pytest.approx(value + 40.0) and compiled > 0
+
+
+def test_numba_is_not_imported_before_a_kernel_runs():
+    code = "import sys, trueline, trueline.parts.losses, trueline.parts.penalties; print([m for m in ('numba', 'sklearn', 'polars', 'scipy') if m in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
