@@ -1,0 +1,94 @@
+"""The command line: a thin edge. ``main`` finds the command, runs it, and turns every refusal into one sentence.
+
+Nothing is imported that the command does not use: the tree of commands is a table of strings (tree.py), the top
+help is drawn from it without Typer, and a command's module brings in what it needs when it runs. Data go to
+standard output, messages and progress to standard error. Exit codes: 0 ok, 1 failure, 2 usage, 3 data, 4 model.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+
+from ..errors import TruelineError, UsageError
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command line and return its exit code.
+
+    >>> main(["--version"])
+    trueline 0.1.0
+    0
+    """
+    from .tree import run
+
+    arguments = list(sys.argv[1:] if argv is None else argv)
+    try:
+        try:
+            return run(arguments)
+        finally:
+            sys.stdout.flush()
+    except BrokenPipeError:
+        # The reader has what it wanted (`| head`): that is no failure, and Python must not complain at exit.
+        if argv is None:
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except TruelineError as error:
+        return _refuse(error, arguments)
+    except KeyboardInterrupt:
+        print("trueline: interrupted; nothing was written", file=sys.stderr)
+        return 130
+    except Exception as error:
+        if os.environ.get("TRUELINE_TRACEBACK"):
+            raise
+        return _refuse(_sentence(error), arguments)
+
+
+def _refuse(error: TruelineError, arguments: Sequence[str]) -> int:
+    if "--json" in arguments:
+        import json
+
+        print(json.dumps(error.to_dict(), ensure_ascii=False))
+    else:
+        from .console import paint
+
+        message = " ".join(error.message.split())
+        print(f"{paint('trueline:', 'red', sys.stderr)} {message}", file=sys.stderr)
+    return error.exit_code
+
+
+def _sentence(error: Exception) -> TruelineError:
+    """The refusal that an exception of another library amounts to."""
+    from ..errors import DataError
+
+    module = type(error).__module__
+    first = next((line.strip() for line in str(error).splitlines() if line.strip()), type(error).__name__)
+    if module.startswith("typer") or hasattr(error, "format_message"):
+        text = error.format_message() if hasattr(error, "format_message") else first
+        text = text.strip().rstrip(".")
+        return UsageError(f"{text[:1].lower() + text[1:]}; see `trueline --help`", where=_parameter(error))
+    if module.startswith("polars"):
+        return DataError(f"the data cannot be read: {first}; check the file and the columns named", where="data")
+    if isinstance(error, OSError):
+        place = f" {error.filename}" if error.filename else ""
+        return TruelineError(
+            f"cannot read or write{place}: {error.strerror or first}; choose another place or free some space",
+            where=str(error.filename) if error.filename else None,
+        )
+    if isinstance(error, MemoryError):
+        return TruelineError(
+            "there is not enough memory for this; use fewer columns or a smaller block", where="memory"
+        )
+    if isinstance(error, ModuleNotFoundError):
+        return TruelineError(
+            f"this needs {error.name}, which is not installed; try pip install 'trueline[all]'", where=error.name
+        )
+    return TruelineError(
+        f"unexpected {type(error).__name__}: {first}; set TRUELINE_TRACEBACK=1 to see where, and please report it"
+    )
+
+
+def _parameter(error: Exception) -> str | None:
+    parameter = getattr(error, "param", None)
+    return getattr(error, "option_name", None) or getattr(parameter, "name", None)

@@ -1,0 +1,117 @@
+"""The terminal: its width, whether it takes colours, where messages go, progress on anything over a second."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import math
+import os
+import shutil
+import sys
+import time
+from collections.abc import Iterable, Iterator
+from typing import Any, TextIO
+
+_CODES = {"bold": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33", "cyan": "36"}
+
+
+def colours(stream: TextIO | None = None) -> bool:
+    """Whether this stream is a terminal that wants colours."""
+    stream = sys.stdout if stream is None else stream
+    if os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb":
+        return False
+    return bool(os.environ.get("FORCE_COLOR")) or stream.isatty()
+
+
+def paint(text: str, style: str, stream: TextIO | None = None) -> str:
+    """The text in a style, where the stream takes it."""
+    return f"\033[{_CODES[style]}m{text}\033[0m" if colours(stream) else text
+
+
+def width() -> int:
+    """The columns that there are: the terminal's, COLUMNS, or 80 (100 in a pipe or a file)."""
+    return shutil.get_terminal_size((80 if sys.stdout.isatty() else 100, 24)).columns
+
+
+def say(text: str) -> None:
+    """A message to the person, on standard error."""
+    print(text, file=sys.stderr, flush=True)
+
+
+def emit(record: Any) -> None:
+    """One JSON object on one line of standard output: full precision, null for what is not a finite number."""
+    print(json.dumps(plain(record), ensure_ascii=False), flush=True)
+
+
+def plain(value: Any) -> Any:
+    """Numbers, strings, lists and dicts that JSON can hold."""
+    if isinstance(value, dict):
+        return {str(key): plain(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [plain(item) for item in value]
+    if hasattr(value, "tolist"):
+        return plain(value.tolist())
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if value is None or isinstance(value, (str, bool, int)):
+        return value
+    return str(value)
+
+
+def progress(items: Iterable[Any], label: str, count: Any = None, total: int | None = None) -> Iterator[Any]:
+    """Pass items through; after a second show how far it is on standard error, if that is a terminal.
+
+    ``count(item)`` says how many rows an item holds; ``total`` how many there will be, if known.
+    """
+    if not sys.stderr.isatty():
+        yield from items
+        return
+    began = shown = time.perf_counter()
+    done = 0
+    try:
+        for item in items:
+            yield item
+            done += 1 if count is None else count(item)
+            now = time.perf_counter()
+            if now - began > 1.0 and now - shown > 0.1:
+                shown = now
+                _bar(label, done, total, now - began)
+    finally:
+        if shown > began:
+            print("\r\033[K", end="", file=sys.stderr, flush=True)
+
+
+def _bar(label: str, done: int, total: int | None, seconds: float) -> None:
+    speed = f"{done:,} rows, {done / seconds:,.0f} a second"
+    if total:
+        full = round(24 * min(1.0, done / total))
+        left = (total - done) * seconds / max(done, 1)
+        speed = f"{'━' * full}{'╌' * (24 - full)} {done / total:4.0%}, {left:.0f} s left"
+    room = shutil.get_terminal_size((80, 24)).columns - 1
+    print(f"\r\033[K{label}: {speed}"[: room + 5], end="", file=sys.stderr, flush=True)
+
+
+@contextlib.contextmanager
+def waiting(label: str) -> Iterator[None]:
+    """Show a label and the seconds while something that cannot count its work runs for more than one."""
+    if not sys.stderr.isatty():
+        yield
+        return
+    import threading
+
+    over = threading.Event()
+
+    def tick() -> None:
+        began = time.perf_counter()
+        while not over.wait(0.2):
+            if (spent := time.perf_counter() - began) > 1.0:
+                print(f"\r\033[K{label}: {spent:.0f} s", end="", file=sys.stderr, flush=True)
+
+    clock = threading.Thread(target=tick, daemon=True)
+    clock.start()
+    try:
+        yield
+    finally:
+        over.set()
+        clock.join()
+        print("\r\033[K", end="", file=sys.stderr, flush=True)
