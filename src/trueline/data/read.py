@@ -1,0 +1,427 @@
+"""Any table, a block of rows at a time: ``open_source`` makes one kind of thing of files, frames, arrays and pipes.
+
+A source is a sequence of pieces, each a lazy or eager Polars frame; ``derive`` and ``where`` (SQL expressions)
+and the choice of columns become steps of the lazy plan, and the streaming engine hands out batches in order.
+Memory is that of a few batches, whatever the length of the table.
+"""
+
+from __future__ import annotations
+
+import copy
+import itertools
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..errors import DataError, TruelineError, UsageError
+from . import files
+from .refusals import explain, sql_error, unknown_column
+
+if TYPE_CHECKING:
+    import polars as pl
+
+BLOCK_BYTES = 1 << 26  # of one batch as float64: enough for BLAS, little beside the memory of any machine
+BLOCK_ROWS = 131_072
+
+
+class Source:
+    """A table that is read in order, a batch of rows at a time.
+
+    >>> source = open_source({"x": [1, 2, 3], "y": [1.0, 2.0, 4.0]}, where="x > 1")
+    >>> source.names, [frame.height for frame in source.frames()]
+    (['x', 'y'], [2])
+    """
+
+    def __init__(
+        self,
+        describe: str,
+        pieces: Callable[[], Iterator[Any]],
+        *,
+        rereadable: bool = True,
+        rows: int | None = None,
+        paths: Sequence[str] = (),
+        block_rows: int | None = None,
+    ) -> None:
+        self.describe = describe
+        self.rereadable = rereadable
+        self.rows = rows
+        self.paths = list(paths)
+        self._block_rows = block_rows
+        self._steps: tuple[tuple[str, str, Any], ...] = ()
+        iterator = iter(pieces())
+        with self._refusals():
+            first = next(iterator, None)
+            if first is None:
+                raise DataError(f"{describe} holds no table", where=describe)
+            self._given: dict[str, Any] = dict(first.collect_schema())
+        self.dtypes = dict(self._given)
+        files.check_names(self.names, describe)
+        if rereadable:
+            self._pieces = pieces
+        else:
+            waiting: list[Iterator[Any]] = [itertools.chain([first], iterator)]
+            self._pieces = lambda: waiting.pop() if waiting else self._exhausted()
+
+    @property
+    def names(self) -> list[str]:
+        """The columns, in order."""
+        return list(self.dtypes)
+
+    def refine(
+        self, *, derive: Mapping[str, str] | None = None, where: str | None = None, columns: Sequence[str] | None = None
+    ) -> Source:
+        """The same source with derived columns, then a filter, then a choice of columns."""
+        import polars as pl
+
+        made = copy.copy(self)
+        steps: list[tuple[str, str, Any]] = [("derive", name, text) for name, text in (derive or {}).items()]
+        if where is not None:
+            steps.append(("where", "", where))
+            made.rows = None
+        if columns is not None:
+            steps.append(("columns", "", list(columns)))
+        # Resolved on a table of no rows, so that a wrong expression is refused before anything is read.
+        lazy = pl.DataFrame(schema=self.dtypes).lazy()
+        for step in steps:
+            known = lazy.collect_schema().names()
+            kind, name, what = step
+            if kind == "columns":
+                unknown = next((column for column in what if column not in known), None)
+                if unknown is not None:
+                    raise unknown_column(unknown, known, source=self.describe)
+            try:
+                lazy = _applied(lazy, step)
+                lazy.collect_schema()
+            except Exception as error:
+                raise sql_error(error, str(what), f"{kind} {name}".strip(), known) from None
+        made._steps = self._steps + tuple(steps)
+        made.dtypes = dict(lazy.collect_schema())
+        return made
+
+    def frames(self) -> Iterator[pl.DataFrame]:
+        """The rows, as eager frames in order; a source that is not rereadable gives them once."""
+        rows = 0
+        for piece in self._piece_iterator():
+            for frame in self._batches(piece):
+                rows += frame.height
+                if frame.height:
+                    yield frame
+        if rows == 0:
+            where = " and ".join(what for kind, _, what in self._steps if kind == "where")
+            if where:
+                raise DataError(f"no row of {self.describe} is left by where {where!r}", where="where")
+            raise DataError(f"{self.describe} has column names but no rows", where=self.describe)
+
+    def _piece_iterator(self) -> Iterator[Any]:
+        iterator = self._pieces()
+        while True:
+            with self._refusals():
+                piece = next(iterator, None)
+            if piece is None:
+                return
+            yield piece
+
+    def _batches(self, piece: Any) -> Iterator[pl.DataFrame]:
+        import polars as pl
+
+        rows = self.block_rows
+        with self._refusals():
+            found = piece.collect_schema().names()
+            if found != list(self._given):
+                missing = [name for name in self._given if name not in found]
+                if missing:
+                    raise DataError(f"a later table of {self.describe} lacks column {missing[0]!r}", where=missing[0])
+                piece = piece.select(list(self._given))
+            lazy = piece.lazy()
+            for step in self._steps:
+                lazy = _applied(lazy, step)
+            if isinstance(piece, pl.DataFrame) and piece.height <= rows:
+                batches = iter([lazy.collect(engine="in-memory") if self._steps else piece])
+            else:
+                batches = iter(
+                    lazy.collect_batches(chunk_size=rows, maintain_order=True, engine="streaming", lazy=True)
+                )
+        while True:
+            with self._refusals():
+                frame = next(batches, None)
+            if frame is None:
+                return
+            yield frame
+
+    @property
+    def block_rows(self) -> int:
+        """How many rows a batch has at most."""
+        return self._block_rows or max(1024, min(BLOCK_ROWS, BLOCK_BYTES // (8 * max(1, len(self.dtypes)))))
+
+    def _refusals(self) -> _Refusals:
+        return _Refusals(self)
+
+    def _exhausted(self) -> Iterator[Any]:
+        raise UsageError(f"{self.describe} can be read only once, and was; give a file or a table", where=self.describe)
+
+
+class _Refusals:
+    """Errors of Polars become refusals that name the source."""
+
+    def __init__(self, source: Source) -> None:
+        self.source = source
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: Any, error: Any, trace: Any) -> None:
+        polars_error = error is not None and type(error).__module__.startswith("polars")
+        if error is None or isinstance(error, TruelineError) or not (polars_error or isinstance(error, OSError)):
+            return
+        source = self.source
+        raise explain(
+            error, describe=source.describe, names=list(getattr(source, "_given", ())), paths=source.paths
+        ) from None
+
+
+def _applied(lazy: pl.LazyFrame, step: tuple[str, str, Any]) -> pl.LazyFrame:
+    import polars as pl
+
+    kind, name, what = step
+    if kind == "columns":
+        return lazy.select(what)
+    expression = pl.sql_expr(what)
+    return lazy.with_columns(expression.alias(name)) if kind == "derive" else lazy.filter(expression)
+
+
+def open_source(
+    source: Any,
+    *,
+    where: str | None = None,
+    derive: Mapping[str, str] | None = None,
+    columns: Sequence[str] | None = None,
+    block_rows: int | None = None,
+    separator: str | None = None,
+) -> Source:
+    """A :class:`Source` of anything that holds rows.
+
+    Parameters
+    ----------
+    source:
+        A path, a glob pattern or a list of paths of CSV, TSV, Parquet, Arrow IPC or NDJSON files (also gzip and
+        zstd); ``"-"`` for standard input; a pandas, Polars (eager or lazy) or PyArrow table; anything with the Arrow
+        stream interface; a NumPy array (its columns are named x0, x1, …); a SciPy sparse matrix; a dictionary of
+        columns; a list of row dictionaries; or an iterator of any of these.
+    where, derive:
+        SQL expressions: rows to keep, and columns to add (``{"log_distance": "ln(distance + 1)"}``); the filter
+        sees the derived columns.
+    columns:
+        The columns to keep, in this order.
+    block_rows:
+        Rows per batch at most; by default a batch is about 64 MB of float64.
+    separator:
+        Of delimited text, where it is not the comma (CSV) or the tab (TSV).
+
+    >>> open_source({"fare": [3.0, 5.0]}, derive={"double": "2 * fare"}).names
+    ['fare', 'double']
+    """
+    opened = source if isinstance(source, Source) else _open(source, block_rows, separator)
+    if where is None and not derive and columns is None:
+        return opened
+    return opened.refine(derive=derive, where=where, columns=columns)
+
+
+def _open(source: Any, block_rows: int | None, separator: str | None) -> Source:
+    _limit_threads()
+    if isinstance(source, (str, os.PathLike)):
+        return _open_path(os.fspath(source), block_rows, separator)
+    if isinstance(source, (list, tuple)) and source and all(isinstance(item, (str, os.PathLike)) for item in source):
+        paths = [found for item in source for found in files.resolve(os.fspath(item))]
+        return _open_files(paths, block_rows, separator)
+    if isinstance(source, (list, tuple)) and not (
+        source and isinstance(source[0], Mapping) and not _is_columns(source[0])
+    ):
+        tables = list(source)
+        if not tables:
+            raise DataError("an empty list holds no table", where="source")
+        return Source(
+            f"the list of {len(tables)} tables",
+            lambda: (piece for table in tables for piece in _pieces(table, block_rows, separator)),
+            block_rows=block_rows,
+        )
+    if isinstance(source, Iterator) and not hasattr(source, "__arrow_c_stream__"):
+        return Source(
+            "the iterator of tables",
+            lambda: (piece for table in source for piece in _pieces(table, block_rows, separator)),
+            rereadable=False,
+            block_rows=block_rows,
+        )
+    if hasattr(source, "read") and not hasattr(source, "__arrow_c_stream__"):
+        return _open_stream(source, "the stream", block_rows, separator)
+    lazily, describe, rows, rereadable = _table(source)
+    return Source(describe, lazily, rereadable=rereadable, rows=rows, block_rows=block_rows)
+
+
+def _pieces(table: Any, block_rows: int | None, separator: str | None) -> Iterator[Any]:
+    """The frames of one element of a list or iterator of tables."""
+    inner = _open(table, block_rows, separator)
+    yield from inner._piece_iterator()
+
+
+def _open_path(path: str, block_rows: int | None, separator: str | None) -> Source:
+    if path == "-":
+        return _open_stream(files.standard_input(), "standard input", block_rows, separator)
+    return _open_files(files.resolve(path), block_rows, separator)
+
+
+def _open_stream(stream: Any, describe: str, block_rows: int | None, separator: str | None) -> Source:
+    return Source(
+        describe, lambda: files.read_stream(stream, describe, separator), rereadable=False, block_rows=block_rows
+    )
+
+
+def _open_files(paths: list[str], block_rows: int | None, separator: str | None) -> Source:
+    kinds = [files.file_format(path) for path in paths]
+    describe = paths[0] if len(paths) == 1 else f"{paths[0]} and {len(paths) - 1} more"
+    groups = [
+        (kind, [path for _, path in group])
+        for kind, group in itertools.groupby(zip(kinds, paths), lambda pair: pair[0])
+    ]
+
+    def scans() -> Iterator[Any]:
+        for kind, members in groups:
+            yield files.scan_files(members, kind, separator)
+
+    opened = Source(describe, scans, paths=paths, block_rows=block_rows)
+    if set(kinds) <= {"parquet", "ipc"}:
+        import polars as pl
+
+        with opened._refusals():
+            opened.rows = sum(int(scan.select(pl.len()).collect().item()) for scan in scans())
+    return opened
+
+
+def _is_columns(mapping: Mapping[Any, Any]) -> bool:
+    """Whether a dictionary holds columns, not one row."""
+    return any(
+        isinstance(value, (list, tuple, np.ndarray)) or hasattr(value, "__array__") for value in mapping.values()
+    )
+
+
+def _table(source: Any) -> tuple[Callable[[], Iterator[Any]], str, int | None, bool]:
+    """(pieces, description, rows, rereadable) of an object that is itself one table."""
+    import polars as pl
+
+    owner = type(source).__module__.partition(".")[0]
+    if isinstance(source, pl.LazyFrame):
+        return (lambda: iter([source])), "the lazy frame", None, True
+    if isinstance(source, pl.DataFrame):
+        return (lambda: iter([source])), "the Polars frame", source.height, True
+    if isinstance(source, np.ndarray):
+        return _array(source)
+    if owner == "scipy" and hasattr(source, "tocsr"):
+        return _sparse(source)
+    try:
+        if owner == "pandas":
+            frame = _from_pandas(source)
+            return (lambda: iter([frame])), "the pandas frame", frame.height, True
+        if isinstance(source, Mapping):
+            frame = pl.DataFrame({str(name): _plain_column(values) for name, values in source.items()})
+            return (lambda: iter([frame])), "the dictionary of columns", frame.height, True
+        if isinstance(source, (list, tuple)):
+            frame = pl.DataFrame(source, infer_schema_length=None)
+            return (lambda: iter([frame])), "the list of rows", frame.height, True
+        if owner == "pyarrow" and hasattr(source, "to_batches") and hasattr(source, "num_rows"):
+            files.check_names(list(source.schema.names), "the PyArrow table")
+            made: Any = pl.from_arrow(source)
+            return (lambda: iter([made])), "the PyArrow table", made.height, True
+    except TruelineError:
+        raise
+    except Exception as error:
+        raise DataError(
+            f"the {type(source).__name__} is not a table: {str(error).splitlines()[0][:160]}", where="source"
+        ) from None
+    if hasattr(source, "__arrow_c_stream__"):
+        return (lambda: _arrow_batches(source)), "the Arrow stream", None, False
+    if isinstance(source, Iterable):
+        raise UsageError(
+            f"a {type(source).__name__} is not a table; give iter(…) of it if it holds tables", where="source"
+        )
+    raise UsageError(
+        f"a source is a path, a table, an array or an iterator of these, not {type(source).__name__}", where="source"
+    )
+
+
+def _plain_column(values: Any) -> Any:
+    return values if hasattr(values, "__len__") and not isinstance(values, str) else [values]
+
+
+def _from_pandas(frame: Any) -> pl.DataFrame:
+    import polars as pl
+
+    if not hasattr(frame, "columns"):
+        frame = frame.to_frame()
+    names = [str(name) for name in frame.columns]
+    files.check_names(names, "the pandas frame")
+    columns: dict[str, Any] = {}
+    for place, name in enumerate(names):
+        values = frame.iloc[:, place]
+        if values.dtype.kind in "fiub":  # without PyArrow, and without a copy
+            columns[name] = pl.Series(name, values.to_numpy())
+        else:
+            columns[name] = pl.from_pandas(values)
+    return pl.DataFrame(columns)
+
+
+def _array(array: np.ndarray) -> tuple[Callable[[], Iterator[Any]], str, int | None, bool]:
+    import polars as pl
+
+    if array.dtype.names:  # a structured array has its own names
+        frame = pl.DataFrame({name: array[name] for name in array.dtype.names})
+        return (lambda: iter([frame])), "the structured array", frame.height, True
+    if array.ndim not in (1, 2):
+        raise DataError(f"an array of {array.ndim} dimensions is not a table; give rows by columns", where="source")
+    table = array.reshape(len(array), -1)
+    if table.dtype.kind not in "fiubO" and table.dtype.kind not in "US":
+        raise DataError(f"an array of {table.dtype} is not a table of numbers", where="source")
+    names = [f"x{j}" for j in range(table.shape[1])]
+    step = max(1024, min(BLOCK_ROWS, BLOCK_BYTES // (8 * max(1, table.shape[1]))))
+
+    def slices() -> Iterator[Any]:
+        for start in range(0, max(1, len(table)), step):
+            part = table[start : start + step]
+            yield pl.DataFrame({name: np.ascontiguousarray(part[:, j]) for j, name in enumerate(names)})
+
+    return slices, f"the array of shape {array.shape}", len(table), True
+
+
+def _sparse(matrix: Any) -> tuple[Callable[[], Iterator[Any]], str, int | None, bool]:
+    rows = matrix.tocsr()
+    step = max(256, min(BLOCK_ROWS, BLOCK_BYTES // (8 * max(1, rows.shape[1]))))
+
+    def slices() -> Iterator[Any]:
+        for start in range(0, max(1, rows.shape[0]), step):
+            pieces, _, _, _ = _array(rows[start : start + step].toarray().astype(float))
+            yield from pieces()
+
+    return slices, f"the sparse matrix of shape {rows.shape}", rows.shape[0], True
+
+
+def _arrow_batches(source: Any) -> Iterator[Any]:
+    import polars as pl
+
+    try:
+        import pyarrow
+    except ImportError:  # Polars takes the whole stream at once; PyArrow gives it by batches
+        yield pl.DataFrame(source)
+        return
+    reader = pyarrow.RecordBatchReader.from_stream(source)
+    files.check_names(list(reader.schema.names), "the Arrow stream")
+    empty: Any = pl.from_arrow(reader.schema.empty_table())
+    yield empty
+    for batch in reader:
+        yield pl.from_arrow(batch)
+
+
+def _limit_threads() -> None:
+    """TRUELINE_THREADS holds for Polars too, where it is set before Polars starts its threads."""
+    told = os.environ.get("TRUELINE_THREADS")
+    if told:
+        os.environ.setdefault("POLARS_MAX_THREADS", told)

@@ -1,0 +1,150 @@
+"""Polars' errors as one sentence each, naming the file, line and column.
+
+Polars says what went wrong but seldom where. A file that failed is read again here, line by line, until the
+first line that explains the failure: it costs nothing until something is wrong.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from ..errors import DataError, TruelineError, UsageError, nearest
+
+
+def unknown_column(name: str, known: Sequence[str], *, what: str = "column", source: str = "") -> UsageError:
+    """The call names a column that the source does not have."""
+    place = f" in {source}" if source else ""
+    return UsageError(f"there is no {what} {name!r}{place}{nearest(name, known)}", where=name)
+
+
+def explain(error: Exception, *, describe: str, names: Sequence[str] = (), paths: Sequence[str] = ()) -> TruelineError:
+    """The refusal to raise in the place of an error of Polars."""
+    text = str(error).strip().split("\n")[0]
+    kind = type(error).__name__
+    for path in paths:
+        found = _bad_line(path)
+        if found is not None:
+            return found
+    if kind == "ColumnNotFoundError":
+        missing = re.search(r'column "([^"]*)"|"([^"]*)" not found|^(\S+)$', text)
+        name = next((group for group in missing.groups() if group), text) if missing else text
+        return unknown_column(name, names, source=describe)
+    parsed = re.search(
+        r"could not parse [`'\"](.*?)[`'\"] as dtype [`'\"](\w+)[`'\"] at column [`'\"](.*?)[`'\"]", text
+    )
+    if parsed:
+        value, dtype, column = parsed.groups()
+        wanted = {"f64": "a number", "bool": "true or false", "date": "a date"}.get(dtype, dtype)
+        lines = ((path, _line_with(path, column, value)) for path in paths)
+        place = next(
+            (f" in line {line}" + (f" of {path}" if len(paths) > 1 else "") for path, line in lines if line), ""
+        )
+        return DataError(
+            f"column {column!r} of {describe} holds {value!r}{place} where {wanted} was expected; "
+            "correct the value, or leave the cell empty and say how missing values are to be treated",
+            where=column,
+        )
+    if "utf-8" in text.lower() or "utf8" in text.lower():
+        return DataError(f"{describe} is not UTF-8 text; convert it to UTF-8", where=describe)
+    if "more fields than defined" in text or "schema length" in text:
+        return DataError(
+            f"{describe} has rows with differing numbers of fields: every row needs one per column", where=describe
+        )
+    return DataError(f"{describe} cannot be read: {text[:200]}", where=describe)
+
+
+def sql_error(error: Exception, expression: str, place: str, names: Sequence[str]) -> TruelineError:
+    """A ``where`` or ``derive`` that Polars' SQL does not accept."""
+    text = str(error).strip().split("\n")[0]
+    if type(error).__name__ == "ColumnNotFoundError":
+        return explain(error, describe=place, names=names)
+    return UsageError(f"{place} {expression!r} is not an SQL expression on these columns: {text[:160]}", where=place)
+
+
+def _lines(path: str) -> Iterator[bytes]:
+    opener: Any = open
+    with open(path, "rb") as file:
+        head = file.read(4)
+    if head[:2] == b"\x1f\x8b":
+        import gzip
+
+        opener = gzip.open
+    elif head == b"\x28\xb5\x2f\xfd":
+        return
+    with opener(path, "rb") as file:
+        yield from file
+
+
+def _rows(path: str) -> Iterator[tuple[int, list[str]]]:
+    """(line number, cells) of a delimited file, its separator the one that names its header's columns."""
+    text = (line.decode("utf-8", "replace") for line in _lines(path))
+    first = next(text, "")
+    separator = (
+        "\t" if path.removesuffix(".gz").endswith((".tsv", ".tab")) or ("," not in first and "\t" in first) else ","
+    )
+    if separator == "," and "," not in first and ";" in first:
+        separator = ";"
+    reader = csv.reader((line for part in ([first], text) for line in part), delimiter=separator)
+    try:
+        for cells in reader:
+            yield reader.line_num, cells
+    except csv.Error:
+        return
+
+
+def _is_delimited(path: str) -> bool:
+    return bool(re.search(r"\.(csv|tsv|tab|txt)(\.gz|\.zst)?$", path.lower())) and Path(path).is_file()
+
+
+def _bad_line(path: str) -> DataError | None:
+    """The first line that is not UTF-8 or has another number of fields than the header."""
+    if not _is_delimited(path):
+        return None
+    for number, line in enumerate(_lines(path), 1):
+        try:
+            line.decode("utf-8")
+        except UnicodeDecodeError as error:
+            return DataError(
+                f"line {number} of {path} is not UTF-8 text (byte 0x{line[error.start]:02x}); convert the file to UTF-8",
+                where=path,
+            )
+    return ragged(path)
+
+
+def ragged(path: str) -> DataError | None:
+    """The first line with another number of fields than the header, as a refusal."""
+    if not _is_delimited(path):
+        return None
+    width = None
+    for number, cells in _rows(path):
+        if width is None:
+            width = len(cells)
+        elif cells and len(cells) != width:
+            return DataError(
+                f"line {number} of {path} has {len(cells)} fields where the header names {width}: "
+                "every row needs one value per column (quote values that contain the separator)",
+                where=f"{path}:{number}",
+            )
+    return None
+
+
+def _line_with(path: str, column: str, value: str) -> int | None:
+    if not _is_delimited(path):
+        return None
+    place = None
+    for number, cells in _rows(path):
+        if place is None:
+            place = cells.index(column) if column in cells else -1
+        elif 0 <= place < len(cells) and cells[place] == value:
+            return number
+    return None
+
+
+def header_cells(raw: bytes, separator: str) -> list[str]:
+    """The names in a delimited text's first line."""
+    return next(csv.reader(io.StringIO(raw.decode("utf-8", "replace").lstrip("\ufeff")), delimiter=separator), [])
