@@ -1,0 +1,7 @@
+"""The data of ``trueline demo``: a generated table of flats to rent (make.py writes rents.csv)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+RENTS = Path(__file__).parent / "rents.csv"
