@@ -104,12 +104,20 @@ class Axes:
         xs = (
             x_ticks
             if x_ticks is not None
-            else (log_ticks(*sorted(self.x_range)) if self.x_log else nice_ticks(*sorted(self.x_range), 6))
+            else (
+                log_ticks(min(self.x_range), max(self.x_range))
+                if self.x_log
+                else nice_ticks(min(self.x_range), max(self.x_range), 6)
+            )
         )
         ys = (
             y_ticks
             if y_ticks is not None
-            else (log_ticks(*sorted(self.y_range)) if self.y_log else nice_ticks(*sorted(self.y_range), 5))
+            else (
+                log_ticks(min(self.y_range), max(self.y_range))
+                if self.y_log
+                else nice_ticks(min(self.y_range), max(self.y_range), 5)
+            )
         )
         base, start = self.height - self.bottom, self.left
         for value in xs:
