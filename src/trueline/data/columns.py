@@ -1,0 +1,144 @@
+"""One column of a table as numbers: numbers, booleans and dates as they are, categories as codes of their levels.
+
+A date is its number of days since 1970-01-01, a time of day or a duration its fraction of a day. Missing means
+null or NaN, and stays NaN (or code −1) here; what is done about it is the schema's business.
+"""
+
+from __future__ import annotations
+
+import datetime
+import re
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..errors import DataError
+
+if TYPE_CHECKING:
+    import polars as pl
+
+LEVEL_LIMIT = 1_000
+_DAY = 86_400_000_000  # microseconds
+_NUMBER = re.compile(r"\s*[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?\s*")
+
+
+def kind_of(name: str, dtype: Any, *, describe: str = "the table") -> str:
+    """ "number", "boolean", "date" or "category": how a column of this Polars type is used."""
+    import polars as pl
+
+    if dtype.is_numeric() or dtype == pl.Null:
+        return "number"
+    if dtype == pl.Boolean:
+        return "boolean"
+    if dtype.is_temporal():
+        return "date"
+    if dtype in (pl.String, pl.Categorical, pl.Enum):
+        return "category"
+    raise DataError(
+        f"column {name!r} of {describe} has type {dtype}, which is neither number, boolean, date nor text; derive a "
+        "column of numbers from it, or leave it out",
+        where=name,
+    )
+
+
+def numbers(frame: pl.DataFrame, names: Sequence[str], kinds: Sequence[str], describe: str) -> np.ndarray:
+    """The columns as one C-ordered float64 array; null becomes NaN."""
+
+    expressions = [_number(frame, name, kind, describe) for name, kind in zip(names, kinds)]
+    if not expressions:
+        return np.empty((frame.height, 0))
+    made = frame.select(expressions)
+    array = made.to_numpy(order="c", writable=True)
+    return np.ascontiguousarray(array, dtype=np.float64) if len(made) else np.empty((0, len(names)))
+
+
+def _number(frame: pl.DataFrame, name: str, kind: str, describe: str) -> pl.Expr:
+    import polars as pl
+
+    dtype = frame.schema[name]
+    column = pl.col(name)
+    found = kind_of(name, dtype, describe=describe)
+    if found == "category":
+        text = frame.get_column(name).cast(pl.String)
+        parsed = text.str.strip_chars().cast(pl.Float64, strict=False)
+        bad = (parsed.is_null() & text.is_not_null()).arg_max() or 0
+        wanted = {"number": "numbers", "boolean": "true or false", "date": "dates"}[kind]
+        raise DataError(
+            f"column {name!r} of {describe} is text ({text[int(bad)]!r} in row {int(bad) + 1}) where {wanted} are expected",
+            where=name,
+        )
+    if found != "date":
+        return column if dtype == pl.Float64 else column.cast(pl.Float64)
+    if dtype == pl.Date:
+        return column.cast(pl.Int32).cast(pl.Float64).alias(name)
+    if dtype == pl.Time:
+        return (column.cast(pl.Int64) / (_DAY * 1000)).alias(name)
+    if dtype == pl.Duration:
+        return (column.dt.total_microseconds() / _DAY).alias(name)
+    return (column.dt.epoch("us") / _DAY).alias(name)
+
+
+def texts(series: pl.Series) -> pl.Series:
+    """A category's values as text; whole numbers without a decimal point, so that 1 and 1.0 are one level."""
+    import polars as pl
+
+    if series.dtype == pl.String:
+        return series
+    if series.dtype.is_float() and bool((series.fill_null(0) % 1 == 0).all()):
+        return series.cast(pl.Int64).cast(pl.String)
+    return series.cast(pl.String)
+
+
+def codes(series: pl.Series, levels: dict[str, int], *, grow: bool) -> np.ndarray:
+    """The level's number per row: −1 where missing, −2 where unknown; ``grow`` adds new levels to ``levels``."""
+    import polars as pl
+
+    values = texts(series)
+    present = values.unique().drop_nulls()
+    fresh = [level for level in present.to_list() if level not in levels]
+    if grow:
+        for level in sorted(fresh):
+            levels[level] = len(levels)
+        fresh = []
+    known = [level for level in present.to_list() if level in levels]
+    if not known:
+        mapped = values.is_null().cast(pl.Int64) - 2
+    else:
+        mapped = values.replace_strict(known, [levels[level] for level in known], default=-2, return_dtype=pl.Int64)
+        if values.null_count():
+            mapped = mapped.zip_with(values.is_not_null(), pl.repeat(-1, len(values), dtype=pl.Int64, eager=True))
+    return mapped.to_numpy()
+
+
+def check_levels(name: str, levels: Sequence[str], describe: str) -> None:
+    """Refuse a category that is really a column of numbers with a stray word, or an identifier."""
+    if len(levels) > 20:
+        words = [level for level in levels if not _NUMBER.fullmatch(level)]
+        if words and len(words) <= len(levels) / 5:
+            raise DataError(
+                f"column {name!r} of {describe} is text because of values such as {words[0]!r}, but most of its values "
+                "are numbers; correct them, or leave those cells empty and say how missing values are to be treated",
+                where=name,
+            )
+    if len(levels) > LEVEL_LIMIT:
+        raise DataError(
+            f"column {name!r} of {describe} has more than {LEVEL_LIMIT} levels ({levels[0]!r}, {levels[1]!r}, …): leave "
+            "it out, or derive a coarser column from it",
+            where=name,
+        )
+
+
+def days(value: Any) -> float:
+    """A date in a JSON row as its number of days.
+
+    >>> days("1970-01-02T12:00:00")
+    1.5
+    """
+    if isinstance(value, str):
+        value = datetime.datetime.fromisoformat(value)
+    elif isinstance(value, datetime.date) and not isinstance(value, datetime.datetime):
+        value = datetime.datetime(value.year, value.month, value.day)
+    if value.tzinfo is not None:
+        value = value.astimezone(datetime.UTC).replace(tzinfo=None)
+    return (value - datetime.datetime(1970, 1, 1)) / datetime.timedelta(days=1)

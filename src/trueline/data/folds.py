@@ -1,0 +1,55 @@
+"""Which fold a row belongs to: a seeded hash of its values, the same on every engine and in any partitioning.
+
+Row hash h = mix(Σ_j a_j·b_j mod 2⁶⁴), where b_j are the bits of column j's float64 value (a category: a digest of
+its level's text) and a_j an odd number that depends on the seed and the column's name alone: so neither the order
+of the columns nor that of the levels matters. The sum is a multilinear hash, one integer product with the block;
+``mix`` is splitmix64's finaliser, and the fold is ⌊K·h/2⁶⁴⌋.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+
+import numpy as np
+
+MISSING = "\0missing"
+
+
+def digest(text: str) -> int:
+    """64 bits of a text."""
+    return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), "little")
+
+
+def multiplier(name: str, seed: int) -> np.uint64:
+    """The odd number that a column's bits are multiplied by."""
+    return np.uint64(digest(f"{seed}:{name}") | 1)
+
+
+def number_hash(array: np.ndarray, names: Sequence[str], seed: int) -> np.ndarray:
+    """The sum over the columns of a float64 array (which must not hold −0.0, nor NaN)."""
+    factors = np.array([multiplier(name, seed) for name in names], dtype=np.uint64)
+    if not len(factors):
+        return np.zeros(len(array), dtype=np.uint64)
+    return array.view(np.uint64) @ factors
+
+
+def level_hash(codes: np.ndarray, levels: Sequence[str], name: str, seed: int) -> np.ndarray:
+    """The contribution of a category; code −1 is a missing value."""
+    table = np.array([digest(level) for level in [*levels, MISSING]], dtype=np.uint64)
+    return table[codes] * multiplier(name, seed)
+
+
+def fold_of(total: np.ndarray, folds: int) -> np.ndarray:
+    """Folds 0 … K−1 of summed hashes.
+
+    >>> fold_of(np.arange(6, dtype=np.uint64), 3).tolist()
+    [0, 1, 2, 0, 2, 2]
+    """
+    h = total.astype(np.uint64, copy=True)
+    h ^= h >> np.uint64(30)
+    h *= np.uint64(0xBF58476D1CE4E5B9)
+    h ^= h >> np.uint64(27)
+    h *= np.uint64(0x94D049BB133111EB)
+    h ^= h >> np.uint64(31)
+    return (((h >> np.uint64(32)) * np.uint64(folds)) >> np.uint64(32)).astype(np.int64)

@@ -1,0 +1,483 @@
+"""What the columns mean: kept with the model, so that prediction reads any table as training did.
+
+A number, boolean or date is one term with its own name. A category is one 0/1 term a level, ``color[red]``, against
+a reference: the first level in sorted order, which has no term. ``missing`` says what became of missing values:
+"refuse"; "drop" the row; "mean", which puts the (weighted) mean of the column; "indicator", which puts 0 and adds the
+term ``age[missing]``.
+
+During a scan the levels and means are not yet known, so the scan's terms are others: all levels have a term, and a
+missing value is 0 beside ``age[missing]`` = 1. The final design is linear in those, x + m·x[missing], so that
+moments of the scan's terms give exact moments of the final ones; ``from_scan`` says how.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..errors import DataError, UsageError, nearest
+from .blocks import Block
+from .columns import codes, days, numbers
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from .basis import Formula
+    from .encode import Encoder
+
+MISSING_POLICIES = ("refuse", "drop", "mean", "indicator")
+UNSEEN_POLICIES = ("error", "ignore")
+
+
+@dataclasses.dataclass(frozen=True)
+class Column:
+    """One input column. ``fill`` is the mean that stands for a missing value; of a category, one number a level."""
+
+    name: str
+    kind: str
+    levels: tuple[str, ...] = ()
+    fill: tuple[float, ...] = ()
+    observed: float = 0.0
+    missing: int = 0
+
+    @property
+    def raw_terms(self) -> tuple[str, ...]:
+        return (self.name,) if self.kind != "category" else tuple(f"{self.name}[{level}]" for level in self.levels)
+
+
+@dataclasses.dataclass(frozen=True)
+class Schema:
+    """The input columns of a model, its target, and what was done about missing values.
+
+    >>> schema = Schema(columns=(Column("size", "number"), Column("color", "category", ("blue", "red"))), target="y")
+    >>> schema.terms
+    ('size', 'color[red]')
+    >>> schema.encode_row({"color": "red", "size": 2}).tolist()
+    [2.0, 1.0]
+    >>> Schema.from_dict(schema.to_dict()) == schema
+    True
+    """
+
+    columns: tuple[Column, ...]
+    target: str | None = None
+    target_kind: str = "number"
+    classes: tuple[str, ...] = ()
+    weights: str | None = None
+    missing: str = "refuse"
+    unseen: str = "error"
+    where: str | None = None
+    derive: tuple[tuple[str, str], ...] = ()
+    formula: dict[str, Any] | None = dataclasses.field(default=None, hash=False)
+    rows: int = 0
+    dropped_rows: int = 0
+    constant: tuple[str, ...] = ()
+    duplicates: tuple[tuple[str, str], ...] = ()
+
+    # ---- the terms
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The input columns."""
+        return tuple(column.name for column in self.columns)
+
+    @property
+    def references(self) -> tuple[str, ...]:
+        """The terms that the design leaves out, one per category."""
+        return tuple(column.raw_terms[0] for column in self.columns if column.raw_terms and column.kind == "category")
+
+    @property
+    def indicators(self) -> tuple[str, ...]:
+        """The terms of missing values, under the policy "indicator"."""
+        if self.missing != "indicator":
+            return ()
+        return tuple(f"{column.name}[missing]" for column in self.columns if column.missing)
+
+    @property
+    def terms(self) -> tuple[str, ...]:
+        """The columns of the final design, in the order of the input columns."""
+        if self.formula is not None:
+            basis = self._basis()
+            known = [(column.name, column.raw_terms) for column in self.columns]
+            return tuple(term for term in basis.terms(known) if not self._on_reference(term))
+        left_out = set(self.references)
+        wanted = set(self.indicators)
+        made: list[str] = []
+        for column in self.columns:
+            made += [term for term in column.raw_terms if term not in left_out]
+            made += [f"{column.name}[missing]"] if f"{column.name}[missing]" in wanted else []
+        return tuple(dict.fromkeys(made))
+
+    def _on_reference(self, term: str) -> bool:
+        return not set(term.split(":")).isdisjoint(self.references)
+
+    def _basis(self) -> Formula:
+        from .basis import Formula
+
+        assert self.formula is not None
+        return Formula.from_dict(self.formula)
+
+    def from_scan(self, scan_terms: Sequence[str]) -> tuple[list[int], list[tuple[int, int, float]]]:
+        """How the final design comes from the scan's: (places of the terms, fills).
+
+        ``places[k]`` is the scan's column of final term k; each fill (k, i, m) then adds m times the scan's column
+        i (an indicator of missing values) to it.
+        """
+        place = {term: i for i, term in enumerate(scan_terms)}
+        terms = self.terms
+        fills: list[tuple[int, int, float]] = []
+        if self.missing == "mean":
+            own = {term: k for k, term in enumerate(terms)}
+            for column in self.columns:
+                indicator = place.get(f"{column.name}[missing]")
+                if indicator is None or not column.missing:
+                    continue
+                fills += [(own[t], indicator, m) for t, m in zip(column.raw_terms, column.fill) if t in own]
+        return [place[term] for term in terms], fills
+
+    # ---- new rows
+    def encode(self, data: Any) -> Block:
+        """The design of new rows: any table with the columns in any order, a list of dictionaries, or an array.
+
+        A column that is missing, a level never seen and a missing value are refused by name.
+        """
+        blocks = list(self.blocks(data))
+        X = blocks[0].X if len(blocks) == 1 else np.concatenate([block.X for block in blocks])
+        return Block(self.terms, X)
+
+    def blocks(self, source: Any, *, extra: Sequence[str] = ()) -> Iterator[Block]:
+        """The design of a source of any size, block by block."""
+        for _, block in self.frames(source, extra=extra):
+            yield block
+
+    def frames(self, source: Any, *, extra: Sequence[str] = ()) -> Iterator[tuple[pl.DataFrame, Block]]:
+        """Each frame of a source, all its columns (or the input columns and ``extra``), with its design."""
+        from .read import open_source
+
+        if isinstance(source, np.ndarray) and source.ndim == 2:
+            source = self._named(source)
+        opened = open_source(source)
+        derived = [name for name, _ in self.derive]
+        self.check_names([*opened.names, *derived], opened.describe)
+        opened = opened.refine(derive=dict(self.derive))
+        if extra:
+            opened = opened.refine(columns=list(dict.fromkeys([*self.names, *extra])))
+        basis = self._basis() if self.formula is not None else None
+        tail: Any = None
+        row = 0
+        for frame in opened.frames():
+            X, terms = self._raw(frame, row, opened.describe)
+            if basis is not None:
+                X, terms, tail = self._expanded(basis, X, terms, tail, row, opened.describe)
+            yield frame, Block(terms, X)
+            row += frame.height
+
+    def _named(self, array: np.ndarray) -> dict[str, np.ndarray]:
+        wanted = [name for name in self.names if name not in dict(self.derive)]
+        if array.shape[1] != len(wanted):
+            raise DataError(
+                f"the array has {array.shape[1]} columns where the model has {len(wanted)}: {', '.join(wanted[:8])}",
+                where="columns",
+            )
+        return {name: np.asarray(array[:, j], dtype=float) for j, name in enumerate(wanted)}
+
+    def check_names(self, given: Sequence[str], describe: str) -> None:
+        """Refuse a table that lacks a column of the model."""
+        for name in self.names:
+            if name not in given:
+                raise DataError(f"{describe} lacks column {name!r}{nearest(name, given)}", where=name)
+
+    def _raw(self, frame: pl.DataFrame, row: int, describe: str) -> tuple[np.ndarray, tuple[str, ...]]:
+        """The design before any basis: final terms, or all levels where a formula goes on from them."""
+        plain = [column for column in self.columns if column.kind != "category"]
+        values = numbers(frame, [c.name for c in plain], [c.kind for c in plain], describe)
+        refuse_infinite(values, [c.name for c in plain], row, describe)
+        terms = self.terms if self.formula is None else tuple(t for c in self.columns for t in c.raw_terms)
+        if terms == tuple(c.name for c in plain):
+            gaps = np.isnan(values)
+            if gaps.any():
+                self._fill(values, gaps, plain, row, describe)
+            return values, terms
+        place = {term: k for k, term in enumerate(terms)}
+        X = np.zeros((frame.height, len(terms)))
+        for j, column in enumerate(plain):
+            gap = np.isnan(values[:, j])
+            X[:, place[column.name]] = values[:, j]
+            if gap.any():
+                X[gap, place[column.name]] = self._standing(column, gap, row, describe)
+                if f"{column.name}[missing]" in place:
+                    X[gap, place[f"{column.name}[missing]"]] = 1.0
+        for column in self.columns:
+            if column.kind == "category":
+                self._indicate(X, frame.get_column(column.name), column, place, row, describe)
+        return X, terms
+
+    def _indicate(
+        self, X: np.ndarray, series: pl.Series, column: Column, place: dict[str, int], row: int, describe: str
+    ) -> None:
+        found = codes(series, {level: k for k, level in enumerate(column.levels)}, grow=False)
+        unseen = found == -2
+        if unseen.any() and self.unseen == "error":
+            first = int(np.argmax(unseen))
+            raise DataError(
+                self._unseen(column, str(series[first]), f" in row {row + first + 1} of {describe}"), where=column.name
+            )
+        gap = found == -1
+        if gap.any():
+            self._standing(column, gap, row, describe)
+        for k, term in enumerate(column.raw_terms):
+            if term in place:
+                X[found == k, place[term]] = 1.0
+                if gap.any() and self.missing == "mean":
+                    X[gap, place[term]] = column.fill[k]
+        if f"{column.name}[missing]" in place:
+            X[gap, place[f"{column.name}[missing]"]] = 1.0
+
+    def _fill(self, values: np.ndarray, gaps: np.ndarray, plain: list[Column], row: int, describe: str) -> None:
+        for j, column in enumerate(plain):
+            if gaps[:, j].any():
+                values[gaps[:, j], j] = self._standing(column, gaps[:, j], row, describe)
+
+    def _standing(self, column: Column, gap: np.ndarray, row: int, describe: str) -> float:
+        """What stands for a missing value of a column, or the refusal of it."""
+        if self.missing == "mean":
+            if not column.fill:
+                raise DataError(
+                    f"column {column.name!r} has no value in training, so no mean to put", where=column.name
+                )
+            return column.fill[0]
+        if self.missing == "indicator" and column.missing:
+            return 0.0
+        raise missing_value(column.name, gap, row, describe, trained=self.missing == "indicator")
+
+    def _unseen(self, column: Column, value: str, place: str) -> str:
+        return (
+            f"column {column.name!r} holds {value!r}{place}, a level never seen in training{nearest(value, column.levels)}; "
+            'unseen="ignore" would treat it as the reference level'
+        )
+
+    def _expanded(
+        self, basis: Formula, X: np.ndarray, terms: tuple[str, ...], tail: Any, row: int, describe: str
+    ) -> tuple[np.ndarray, tuple[str, ...], Any]:
+        known = [(column.name, column.raw_terms) for column in self.columns]
+        made, names, tail = basis.expand(X, known, tail)
+        keep = [k for k, name in enumerate(names) if not self._on_reference(name)]
+        X = made if len(keep) == len(names) else np.ascontiguousarray(made[:, keep])
+        kept = tuple(names[k] for k in keep)
+        if tail is None:
+            refuse_undefined(X, kept, row, describe)
+        return X, kept, tail
+
+    def encode_row(self, row: Mapping[str, Any]) -> np.ndarray:
+        """The design of one row given as a dictionary (JSON numbers, strings and booleans)."""
+        if self.derive or self.formula is not None:
+            given = {name: row[name] for name in row if isinstance(row[name], (int, float, str, bool))}
+            self._check_derived(given)
+            return self.encode([given]).X[0]
+        plan = self.__dict__.get("_plan")
+        if plan is None:
+            plan = self._row_plan()
+            object.__setattr__(self, "_plan", plan)
+        size, steps = plan
+        x = np.zeros(size)
+        for column, place, indicator in steps:
+            value = row.get(column.name, _ABSENT)
+            if value.__class__ is float or value.__class__ is int:
+                if column.kind == "number" or (column.kind == "boolean" and value in (0, 1)):
+                    if value - value != 0.0:
+                        raise DataError(f"field {column.name!r} is {value}; give a finite number", where=column.name)
+                    x[place[0]] = value
+                    continue
+            elif column.kind == "category" and isinstance(value, str):
+                k = place.get(value, -2)
+                if k >= 0:
+                    x[k] = 1.0
+                elif k == -2 and self.unseen == "error":
+                    raise DataError(self._unseen(column, value, ""), where=column.name)
+                continue
+            self._odd_value(x, row, column, value, place, indicator)
+        return x
+
+    def _check_derived(self, given: Mapping[str, Any]) -> None:
+        inputs = [name for name in self.names if name not in dict(self.derive)]
+        for name in inputs:
+            if name not in given:
+                raise DataError(f"field {name!r} is missing{nearest(name, list(given))}", where=name)
+
+    def _row_plan(self) -> tuple[int, list[tuple[Column, dict[Any, int], int]]]:
+        place = {term: k for k, term in enumerate(self.terms)}
+        steps = []
+        for column in self.columns:
+            if column.kind == "category":
+                own: dict[Any, int] = {
+                    level: place.get(term, -1) for level, term in zip(column.levels, column.raw_terms)
+                }
+            else:
+                own = {0: place[column.name]}
+            steps.append((column, own, place.get(f"{column.name}[missing]", -1)))
+        return len(place), steps
+
+    def _odd_value(
+        self, x: np.ndarray, row: Mapping[str, Any], column: Column, value: Any, place: dict[Any, int], indicator: int
+    ) -> None:
+        """Booleans, dates, missing values, and what is refused."""
+        if value is _ABSENT:
+            raise DataError(f"field {column.name!r} is missing{nearest(column.name, list(row))}", where=column.name)
+        if value is None:
+            stand = self._standing_field(column)
+            if indicator >= 0:
+                x[indicator] = 1.0
+            elif column.kind == "category":
+                for level, m in zip(column.levels, column.fill):
+                    if place[level] >= 0:
+                        x[place[level]] = m
+            if column.kind != "category":
+                x[place[0]] = stand
+            return
+        if isinstance(value, bool) and column.kind in ("boolean", "number"):
+            x[place[0]] = float(value)
+            return
+        if isinstance(value, (np.floating, np.integer)) and column.kind == "number" and np.isfinite(value):
+            x[place[0]] = float(value)
+            return
+        if column.kind == "date":
+            try:
+                x[place[0]] = days(value)
+                return
+            except (TypeError, ValueError, AttributeError):
+                pass
+        wanted = {
+            "number": "a number",
+            "boolean": "true or false",
+            "date": 'a date such as "2024-01-31"',
+            "category": "text",
+        }
+        raise DataError(f"field {column.name!r} is {value!r}; give {wanted[column.kind]}", where=column.name)
+
+    def _standing_field(self, column: Column) -> float:
+        if self.missing == "mean" and column.fill:
+            return column.fill[0]
+        if self.missing == "indicator" and column.missing:
+            return 0.0
+        raise DataError(f"field {column.name!r} is null; give a value", where=column.name)
+
+    # ---- keeping and merging
+    def to_dict(self) -> dict[str, Any]:
+        """Plain JSON values."""
+        made = dataclasses.asdict(self)
+        made["derive"] = dict(self.derive)
+        return _listed(made)
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> Schema:
+        """The schema that ``to_dict`` gave."""
+        columns = tuple(Column(**_tupled(item)) for item in values["columns"])
+        given = _tupled(values)
+        given["duplicates"] = tuple((a, b) for a, b in values.get("duplicates", ()))
+        return cls(**given | {"columns": columns, "derive": tuple(dict(values.get("derive", {})).items())})
+
+    def merge(self, other: Schema) -> Schema:
+        """The schema of two parts of one table: levels united, means and counts added."""
+        if self.names != other.names or (self.target, self.weights, self.missing) != (
+            other.target,
+            other.weights,
+            other.missing,
+        ):
+            raise UsageError(
+                "two scans of different columns, targets or missing policies cannot be merged", where="schema"
+            )
+        columns = tuple(_merged(mine, theirs) for mine, theirs in zip(self.columns, other.columns))
+        return dataclasses.replace(
+            self,
+            columns=columns,
+            classes=tuple(sorted({*self.classes, *other.classes})),
+            rows=self.rows + other.rows,
+            dropped_rows=self.dropped_rows + other.dropped_rows,
+            constant=tuple(name for name in self.constant if name in other.constant),
+            duplicates=tuple(pair for pair in self.duplicates if pair in other.duplicates),
+        )
+
+
+_ABSENT = object()
+
+
+def _listed(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {k: _listed(v) for k, v in value.items()}
+    return [_listed(v) for v in value] if isinstance(value, (list, tuple)) else value
+
+
+def _tupled(values: Mapping[str, Any]) -> dict[str, Any]:
+    return {k: tuple(v) if isinstance(v, list) else v for k, v in values.items()}
+
+
+def _merged(mine: Column, theirs: Column) -> Column:
+    if mine.kind != theirs.kind:
+        raise DataError(
+            f"column {mine.name!r} is a {mine.kind} in one part and a {theirs.kind} in another", where=mine.name
+        )
+    levels = tuple(sorted({*mine.levels, *theirs.levels}))
+    total = mine.observed + theirs.observed
+    fill: tuple[float, ...] = ()
+    if mine.fill and theirs.fill and total > 0:
+        parts = [_by_level(column, levels) for column in (mine, theirs)]
+        fill = tuple((mine.observed * a + theirs.observed * b) / total for a, b in zip(*parts))
+    else:
+        fill = mine.fill if mine.observed else theirs.fill
+    return Column(mine.name, mine.kind, levels, fill, total, mine.missing + theirs.missing)
+
+
+def _by_level(column: Column, levels: Sequence[str]) -> list[float]:
+    if column.kind != "category":
+        return list(column.fill)
+    own = dict(zip(column.levels, column.fill))
+    return [own.get(level, 0.0) for level in levels]
+
+
+def missing_value(name: str, gap: np.ndarray, row: int, describe: str, *, trained: bool = False) -> DataError:
+    """The refusal of missing values: how many, and the first."""
+    count = int(gap.sum())
+    first = row + int(np.argmax(gap)) + 1
+    tail = "it had none in training" if trained else 'remove them, or choose missing="drop", "mean" or "indicator"'
+    many = f"{count} missing values, the first" if count > 1 else "a missing value"
+    return DataError(f"column {name!r} of {describe} has {many} in row {first}; {tail}", where=name)
+
+
+def refuse_infinite(X: np.ndarray, names: Sequence[str], row: int, describe: str) -> bool:
+    """Refuse infinite values by column, count and first row; whether there is no NaN (a missing value) either."""
+    with np.errstate(invalid="ignore", over="ignore"):
+        if np.isfinite(X.sum()):
+            return True
+    bad = np.isinf(X)
+    if bad.any():
+        j = int(np.argmax(bad.any(axis=0)))
+        count = int(bad[:, j].sum())
+        first = row + int(np.argmax(bad[:, j])) + 1
+        many = f"{count} infinite values, the first" if count > 1 else "an infinite value"
+        raise DataError(
+            f"column {names[j]!r} of {describe} has {many} in row {first}; give finite numbers", where=names[j]
+        )
+    return not bool(np.isnan(X).any())
+
+
+def refuse_undefined(X: np.ndarray, terms: Sequence[str], row: int, describe: str) -> None:
+    """Refuse terms of a formula that are not finite, such as the logarithm of a negative number."""
+    if np.isfinite(X.sum()):
+        return
+    bad = ~np.isfinite(X)
+    if bad.any():
+        j = int(np.argmax(bad.any(axis=0)))
+        first = row + int(np.argmax(bad[:, j])) + 1
+        raise DataError(
+            f"term {terms[j]!r} is not a finite number in row {first} of {describe} ({int(bad[:, j].sum())} such rows); "
+            "leave those rows out with where, or change the term",
+            where=terms[j],
+        )
+
+
+def encode(source: Any, **options: Any) -> Encoder:
+    """The :class:`~trueline.data.encode.Encoder` of a source: iterate it for blocks, then take its ``schema``."""
+    from .encode import Encoder
+
+    return Encoder(source, **options)
