@@ -16,6 +16,7 @@ from . import file
 KINDS: dict[str, str] = {
     "linear": "trueline.model.linear:LinearModel",
     "online": "trueline.online.model:OnlineModel",
+    "mixture": "trueline.online.mixture:MixtureModel",
     "moments": "trueline.onepass.moments:Moments",
 }
 

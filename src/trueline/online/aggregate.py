@@ -1,0 +1,108 @@
+"""How members become one prediction, with a proof and with nothing known in advance.
+
+**Squared loss.** Members k = 1…K predict inside the label range seen so far; L_k is member k's summed loss. With
+
+    η_t = ln K/Δ_{t−1},   weights ∝ exp(−η_t L_k),   p = Σ weights·p_k,   M_t(η) = −(1/η)·ln((1/K)Σ exp(−ηL_k,t)),
+    m_t = M_t(η_t) − M_{t−1}(η_t),   Δ_t = Δ_{t−1} + max(0, (y − p)² − m_t),
+
+*regret to every member is at most 2Δ_T ≤ 4R²·ln K + 2R²*, R the final label range (R² times the largest weight c).
+Proof. (i) M(η) falls as η grows, and η_t never grows, so M_{t−1}(η_t) ≥ M_{t−1}(η_{t−1}): the m_t telescope to
+Σm_t ≤ M_T(η_T) ≤ min_k L_k + ln K/η_T ≤ min_k L_k + Δ_T. The loss is at most Σm_t + Δ_T. (ii) p ↦ exp(−η(y − p)²) is
+concave while |y − p| ≤ 1/√(2η); then (y − p)² ≤ m_t by Jensen and Δ stands still. That is so once
+Δ_{t−1} ≥ 2R²·ln K; a single increase is at most R² (m_t ≥ 0). So Δ_T ≤ 2R²·ln K + R². ∎
+
+A second level mixes that static mixture with a fixed-share one (which follows changes of the best member) by the
+same rule with K = 2: 2Δ′_T ≤ 4R²·ln 2 + 2R² more.
+
+**Log loss.** Weights ∝ exp(−ηL_k) with η = 1/max(1, largest weight c): −c·ln Σ w_k p_k(y) is at most the mix loss
+(z ↦ z^{cη} is concave), so L ≤ min_k L_k + ln K/η, with static, fixed share and geometric pooling on top: ln 3/η more.
+"""
+
+from __future__ import annotations
+
+import math
+
+from .._jit import kernel
+
+SHARE = 0.01
+
+
+@kernel
+def rate(gap, count):
+    """η = ln K/Δ; infinity, that is the leader, while Δ is 0."""
+    return math.log(count) / gap if gap > 0.0 else math.inf
+
+
+@kernel
+def posterior(losses, count, eta, out):
+    """Weights ∝ exp(−η·loss); the leaders alone, equally, when η is infinite."""
+    least = losses[0]
+    for k in range(1, count):
+        least = min(least, losses[k])
+    total = 0.0
+    for k in range(count):
+        if eta == math.inf:
+            out[k] = 1.0 if losses[k] == least else 0.0
+        else:
+            out[k] = math.exp(-eta * (losses[k] - least))
+        total += out[k]
+    for k in range(count):
+        out[k] /= total
+
+
+@kernel
+def mix_loss(losses, step, count, eta):
+    """M_t(η) − M_{t−1}(η) from summed losses before the step, in log space: nothing underflows to a wrong answer."""
+    before = math.inf
+    after = math.inf
+    for k in range(count):
+        before = min(before, losses[k])
+        after = min(after, losses[k] + step[k])
+    if eta == math.inf:
+        return after - before
+    old = 0.0
+    new = 0.0
+    for k in range(count):
+        old += math.exp(-eta * (losses[k] - before))
+        new += math.exp(-eta * (losses[k] + step[k] - after))
+    return after - before - (math.log(new) - math.log(old)) / eta
+
+
+@kernel
+def share_loss(shares, step, count, eta):
+    """−(1/η)·ln Σ share·exp(−η·step); no share is ever 0."""
+    least = math.inf
+    for k in range(count):
+        least = min(least, step[k])
+    if eta == math.inf:
+        return least
+    total = 0.0
+    for k in range(count):
+        total += shares[k] * math.exp(-eta * (step[k] - least))
+    return least - math.log(total) / eta
+
+
+@kernel
+def redistribute(shares, step, count, eta):
+    """Fixed share: multiply by exp(−η·step), then give SHARE of the total back to all alike."""
+    least = math.inf
+    for k in range(count):
+        least = min(least, step[k])
+    total = 0.0
+    for k in range(count):
+        if eta == math.inf:
+            shares[k] = shares[k] if step[k] == least else 0.0
+        else:
+            shares[k] *= math.exp(-eta * (step[k] - least))
+        total += shares[k]
+    for k in range(count):
+        shares[k] = (1.0 - SHARE) * shares[k] / total + SHARE / count
+
+
+@kernel
+def average(weights, predictions, count):
+    """Σ weight·prediction."""
+    total = 0.0
+    for k in range(count):
+        total += weights[k] * predictions[k]
+    return total

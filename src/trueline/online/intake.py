@@ -1,0 +1,185 @@
+"""The mixture's door: arrays, sparse matrices and dicts become rows that the loops read, or are refused whole.
+
+One layout serves all: values, the columns they belong to, and where each row starts. Dense rows share one list of
+columns (``dense``), so nothing is copied.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from typing import Any
+
+import numpy as np
+
+from ..errors import DataError
+
+LIMIT = 1e100  # beyond, squares and their sums leave the range of float64
+
+
+@dataclasses.dataclass
+class Block:
+    """Rows as the loops read them; ``new`` are names that the row brings."""
+
+    values: np.ndarray
+    indices: np.ndarray
+    starts: np.ndarray
+    dense: bool
+    width: int
+    new: tuple[str, ...] = ()
+
+    def part(self, start: int, stop: int) -> Block:
+        """Rows start … stop − 1."""
+        if start == 0 and stop == len(self.starts) - 1:
+            return self
+        return dataclasses.replace(self, starts=self.starts[start : stop + 1])
+
+    def matrix(self, width: int) -> np.ndarray:
+        """A dense copy of the rows."""
+        first, last = int(self.starts[0]), int(self.starts[-1])
+        n = len(self.starts) - 1
+        out = np.zeros((n, width))
+        if self.dense:
+            out[:, : self.width] = self.values[first:last].reshape(n, self.width)
+        else:
+            row = np.repeat(np.arange(n), np.diff(self.starts))
+            np.add.at(out, (row, self.indices[first:last]), self.values[first:last])
+        return out
+
+
+class Intake:
+    """Which columns there are, and the rules for rows."""
+
+    def __init__(self, names: list[str] | None = None, width: int | None = None) -> None:
+        self.names = None if names is None else list(names)
+        self.known = {} if names is None else {name: j for j, name in enumerate(names)}
+        self.width = 0 if width is None else width
+        self.settled = width is not None
+
+    def rows(self, X: Any) -> Block:
+        """A block from a two-dimensional array or a SciPy sparse matrix."""
+        if hasattr(X, "tocsr"):
+            X = X.tocsr()
+            if not X.has_canonical_format:
+                X = X.copy()
+                X.sum_duplicates()
+            block = Block(
+                np.ascontiguousarray(X.data, dtype=np.float64),
+                X.indices.astype(np.int64),
+                X.indptr.astype(np.int64),
+                False,
+                X.shape[1],
+            )
+        else:
+            try:
+                X = np.ascontiguousarray(X, dtype=np.float64)
+            except (TypeError, ValueError) as error:
+                raise DataError(f"rows must be numbers ({error}); encode text as indicators first") from None
+            if X.ndim != 2:
+                raise DataError(f"rows have {X.ndim} dimension(s); give a two-dimensional array (rows, columns)")
+            n, d = X.shape
+            block = Block(X.reshape(-1), np.arange(d), np.arange(n + 1) * d, True, d)
+        if self.settled and block.width != self.width:
+            raise DataError(f"rows have {block.width} columns; this model has {self.width}: give the same columns")
+        self._check(block)
+        return block
+
+    def row(self, features: dict[str, Any], grow: bool) -> Block:
+        """A block of one row from a dict; with ``grow``, names not known yet get columns (once accepted)."""
+        if self.settled and self.names is None and self.width:
+            raise DataError(
+                "this model learned from arrays, whose columns have no names; give arrays, or start with dicts"
+            )
+        indices: list[int] = []
+        values: list[float] = []
+        new: dict[str, int] = {}
+        for name, value in features.items():
+            if isinstance(value, str):
+                name, value = f"{name}={value}", 1.0
+            else:
+                try:
+                    value = float(value)
+                except (TypeError, ValueError):
+                    raise DataError(
+                        f"feature {name!r} is {value!r}; give a number, a boolean or a string", where=str(name)
+                    ) from None
+                if not abs(value) <= LIMIT:
+                    raise DataError(
+                        f"feature {name!r} is {value!r}; give a finite number no larger than {LIMIT:g}", where=str(name)
+                    )
+            name = str(name)
+            place = self.known.get(name, new.get(name))
+            if place is None:
+                if not grow:
+                    continue
+                place = new[name] = self.width + len(new)
+            indices.append(place)
+            values.append(value)
+        return Block(
+            np.array(values, dtype=np.float64),
+            np.array(indices, dtype=np.int64),
+            np.array([0, len(values)], dtype=np.int64),
+            False,
+            self.width + len(new),
+            tuple(new),
+        )
+
+    def accept(self, block: Block) -> None:
+        """The block will be learned: its columns are the model's from now on."""
+        self.settled = True
+        if block.new or (self.names is None and not block.dense and self.width == 0 and block.width == 0):
+            self.names = self.names or []
+            for name in block.new:
+                self.known[name] = len(self.names)
+                self.names.append(name)
+        self.width = max(self.width, block.width)
+
+    def _check(self, block: Block) -> None:
+        bad = ~(np.abs(block.values) <= LIMIT)
+        if bad.any():
+            k = int(np.argmax(bad))
+            row = int(np.searchsorted(block.starts, k, side="right")) - 1
+            column = block.indices[k - block.starts[row]] if block.dense else block.indices[k]
+            raise DataError(
+                f"column {int(column)} has {block.values[k]} in row {row} ({int(bad.sum())} such values in all); "
+                f"give finite numbers no larger than {LIMIT:g}",
+                where=str(int(column)),
+            )
+
+
+def check_targets(y: Any, n: int, task: str, classes: int) -> np.ndarray:
+    """Labels as the loops want them: numbers, or class numbers 0 … K − 1."""
+    try:
+        y = np.ascontiguousarray(y, dtype=np.float64).reshape(-1)
+    except (TypeError, ValueError):
+        raise DataError("the target is not a number; give numbers", where="y") from None
+    if len(y) != n:
+        raise DataError(f"there are {n} rows and {len(y)} targets; give one target a row", where="y")
+    if task == "regression":
+        bad, wanted = ~(np.abs(y) <= LIMIT), f"a finite number no larger than {LIMIT:g}"
+    elif task == "binary":
+        bad, wanted = (y != 1.0) & (y != -1.0), "−1 or +1"
+    else:
+        bad, wanted = ~((y >= 0) & (y < classes) & (y == np.floor(y))), f"a class number from 0 to {classes - 1}"
+    if bad.any():
+        row = int(np.argmax(bad))
+        raise DataError(f"the target in row {row} is {y[row]:g}; give {wanted}", where="y")
+    return (y + 1.0) / 2.0 if task == "binary" else y
+
+
+def check_weights(weights: Any, n: int) -> np.ndarray:
+    """Importance weights: finite and not negative; 1 each when absent."""
+    if weights is None:
+        return np.ones(n)
+    c = np.ascontiguousarray(weights, dtype=np.float64).reshape(-1)
+    if len(c) != n:
+        raise DataError(f"there are {n} rows and {len(c)} weights; give one weight a row", where="weights")
+    bad = ~((c >= 0.0) & (c <= LIMIT))
+    if bad.any():
+        row = int(np.argmax(bad))
+        raise DataError(
+            f"the weight in row {row} is {c[row]:g}; give a finite number that is not negative", where="weights"
+        )
+    if not math.isfinite(float(c.sum())):
+        raise DataError("the weights do not have a finite sum; scale them down", where="weights")
+    return c

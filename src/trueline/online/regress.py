@@ -1,0 +1,238 @@
+"""One round of the mixture for squared loss: predict, see the label, update; the loop over rows.
+
+Labels used for learning are capped at ten ranges beyond the range seen, so that one label of 1e9 cannot freeze the
+mixture; the loss suffered counts the true label, and what the cap hid is added to the bound (``CAPPED_EXCESS``).
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from .._jit import kernel
+from .aggregate import average, mix_loss, posterior, rate, redistribute, share_loss
+from .members import (
+    INTERCEPT_RIDGE,
+    absorb,
+    accept,
+    adaptive_step,
+    dot,
+    enter,
+    gradient_step,
+    grown,
+    load,
+    product,
+    sparse_dot,
+    spread,
+    spread_sparse,
+    standardise,
+    strengthen,
+    tend,
+)
+
+# Places in ``totals``.
+EXAMPLES, WEIGHT, LOW, HIGH, ORIGIN, LAST, MEAN, SQUARES = 0, 1, 2, 3, 4, 5, 6, 7
+GAP_STATIC, GAP_SHARE, GAP_TOP = 8, 9, 10
+LOSS, FIRST_LOSS, OVERSHOOT, CAPPED_EXCESS, CAPPED, RESTARTS, LARGEST_WEIGHT, NORM = 11, 12, 13, 14, 15, 16, 17, 18
+LAST_LABEL, LAST_PREDICTION, LAST_EXAMPLES, LAST_LOSS = 19, 20, 21, 22
+TOTALS = 24
+REACH = 10.0  # ranges beyond the range seen at which a label is capped
+SIMPLE = 2  # members that look at labels only: running mean and last label
+# Step members on standardised rows: one normalised with falling steps, AdaGrad, constant fractions of ‖z‖².
+NORMALISED, ADAPTIVE, CONSTANT = 1, 3, 3
+STEPS = NORMALISED + ADAPTIVE + CONSTANT
+
+
+@kernel
+def clip(value, low, high):
+    """value, or the nearer end."""
+    return min(max(value, low), high)
+
+
+@kernel
+def member_predictions(
+    values, indices, start, stop, dense, centred, size, filters, steps, totals, columns, w, table, u, places, z, out
+):
+    """Every member's prediction, inside the label range seen; how many places the standardised row has."""
+    low, high, origin = totals[LOW], totals[HIGH], totals[ORIGIN]
+    out[0] = totals[MEAN]
+    out[1] = totals[LAST]
+    count = 0
+    if filters > 0:
+        load(values, indices, start, stop, dense, columns, size, u)
+        for f in range(filters):
+            out[SIMPLE + f] = clip(origin + dot(w, f, u, size), low, high)
+    if steps > 0:
+        count = standardise(values, indices, start, stop, dense, centred, columns, totals[WEIGHT], places, z)
+        for f in range(steps):
+            out[SIMPLE + filters + f] = clip(totals[MEAN] + sparse_dot(table, f, places, z, count), low, high)
+    return count
+
+
+@kernel
+def combine(predictions, members, totals, losses, shares, tops, weights, level, pair):
+    """The two-level mixture's prediction; ``weights`` gets the static weights, ``level`` both mixtures' predictions."""
+    posterior(losses, members, rate(totals[GAP_STATIC], members), weights)
+    level[0] = average(weights, predictions, members)
+    level[1] = average(shares, predictions, members)
+    posterior(tops, 2, rate(totals[GAP_TOP], 2), pair)
+    return average(pair, level, 2)
+
+
+@kernel
+def score(predictions, members, y, c, p, totals, losses, shares, tops, level, step, top_step):
+    """Charge the label to every member and to both levels."""
+    for k in range(members):
+        step[k] = c * (y - predictions[k]) ** 2
+    for k in range(2):
+        top_step[k] = c * (y - level[k]) ** 2
+    eta = rate(totals[GAP_STATIC], members)
+    eta_share = rate(totals[GAP_SHARE], members)
+    totals[GAP_STATIC] += max(0.0, top_step[0] - mix_loss(losses, step, members, eta))
+    totals[GAP_SHARE] += max(0.0, top_step[1] - share_loss(shares, step, members, eta_share))
+    totals[GAP_TOP] += max(0.0, c * (y - p) ** 2 - mix_loss(tops, top_step, 2, rate(totals[GAP_TOP], 2)))
+    for k in range(members):
+        losses[k] += step[k]
+    for k in range(2):
+        tops[k] += top_step[k]
+    redistribute(shares, step, members, eta_share)
+
+
+@kernel
+def update_steps(steps, filters, table, sums, places, z, count, y, c, rates, totals):
+    """The gradient members' update, in units that the labels and rows set themselves."""
+    norm = 0.0
+    for k in range(count):
+        norm += z[k] * z[k]
+    totals[NORM] += (norm - totals[NORM]) * c / (totals[WEIGHT] + c)
+    deviation = math.sqrt(totals[SQUARES] / totals[WEIGHT]) if totals[WEIGHT] > 0.0 else 0.0
+    for f in range(steps):
+        error = totals[MEAN] + sparse_dot(table, f, places, z, count) - y
+        if f < NORMALISED:
+            gradient_step(table, f, places, z, count, c * error / (c * norm + rates[f] * totals[WEIGHT]))
+        elif f < NORMALISED + ADAPTIVE:
+            adaptive_step(table, sums, f, places, z, count, c * error, rates[f] * deviation / math.sqrt(totals[NORM]))
+        else:
+            gradient_step(table, f, places, z, count, error * min(1.0 / norm, c * rates[f] / max(norm, totals[NORM])))
+
+
+@kernel
+def update_filters(filters, size, total, columns, w, P, forget, ridge, ledger, u, work, y, clipped, c, totals):
+    """The recursive least squares members' update; the ledger keeps Σce²/(1+cq) and Σc·(clipped e)²·cq/(1+cq)."""
+    for f in range(filters):
+        enter(P, f, size, columns, ridge[f])
+        error = y - dot(w, f, u, size)
+        q = product(P, f, u, size, work)
+        ledger[f, 0] += c * error * error / (1.0 + c * q)
+        ledger[f, 1] += c * (y + totals[ORIGIN] - clipped[SIMPLE + f]) ** 2 * c * q / (1.0 + c * q)
+        absorb(w, P, f, size, work, q, c, c * error / (forget[f] + c * q), forget[f])
+    if grown(columns, size, total) > 0:
+        for f in range(filters):
+            for j in range(1, size):
+                if columns[4, j - 1] > 0.0:
+                    strengthen(w, P, f, j, size, ridge[f] * columns[4, j - 1], work)
+        accept(columns, size)
+    for f in range(filters):
+        totals[RESTARTS] += tend(w, P, f, size, columns, ridge[f], forget[f], work)
+
+
+@kernel
+def regress(
+    values,
+    indices,
+    starts,
+    dense,
+    y,
+    weights,
+    centred,
+    learning,
+    size,
+    filters,
+    steps,
+    totals,
+    columns,
+    w,
+    P,
+    forget,
+    ridge,
+    ledger,
+    table,
+    sums,
+    rates,
+    losses,
+    shares,
+    tops,
+    out,
+    capped,
+):
+    """Predict every row and, when learning, update on it before the next; ``capped`` gets the labels learned from."""
+    members = SIMPLE + filters + steps
+    u = np.zeros(size)
+    work = np.zeros(size)
+    places = np.zeros(size, dtype=np.int64)
+    z = np.zeros(size)
+    predictions = np.zeros(members)
+    mixing = np.zeros(members)
+    step = np.zeros(members)
+    level = np.zeros(2)
+    pair = np.zeros(2)
+    top_step = np.zeros(2)
+    for i in range(starts.shape[0] - 1):
+        start, stop = starts[i], starts[i + 1]
+        c = weights[i]
+        first = totals[WEIGHT] == 0.0
+        if first and learning and c > 0.0 and centred:
+            for k in range(start, stop):
+                columns[0, indices[k - start] if dense else indices[k]] = values[k]
+        count = member_predictions(
+            values, indices, start, stop, dense, centred, size, filters, steps, totals, columns, w, table, u, places,
+            z, predictions,
+        )  # fmt: skip
+        p = combine(predictions, members, totals, losses, shares, tops, mixing, level, pair)
+        out[i] = p
+        if not learning:
+            continue
+        capped[i] = y[i]
+        if c == 0.0:
+            continue
+        label = y[i]
+        reach = REACH * (totals[HIGH] - totals[LOW])
+        if reach > 0.0:
+            label = clip(label, totals[LOW] - reach, totals[HIGH] + reach)
+        capped[i] = label
+        loss = c * (y[i] - p) ** 2
+        totals[EXAMPLES] += 1.0
+        totals[LOSS] += loss
+        totals[LARGEST_WEIGHT] = max(totals[LARGEST_WEIGHT], c)
+        totals[LAST_LABEL] = y[i]
+        totals[LAST_PREDICTION] = p
+        if first:
+            totals[FIRST_LOSS] = loss
+            totals[LOW] = totals[HIGH] = totals[ORIGIN] = totals[MEAN] = label
+            for k in range(members):
+                predictions[k] = label
+        else:
+            totals[CAPPED_EXCESS] += loss - c * (label - p) ** 2
+            totals[CAPPED] += 1.0 if label != y[i] else 0.0
+            totals[OVERSHOOT] += c * max(0.0, label - totals[HIGH], totals[LOW] - label) ** 2
+            score(predictions, members, label, c, p, totals, losses, shares, tops, level, step, top_step)
+        if filters > 0:
+            spread(values, indices, start, stop, dense, columns, size, c, totals[WEIGHT], totals[EXAMPLES], u)
+            update_filters(
+                filters, size, totals[WEIGHT] + c, columns, w, P, forget, ridge, ledger, u, work,
+                label - totals[ORIGIN], predictions, c, totals,
+            )  # fmt: skip
+        if steps > 0:
+            update_steps(steps, filters, table, sums, places, z, count, label, c, rates, totals)
+            if filters == 0 and centred:
+                spread(values, indices, start, stop, dense, columns, size, c, totals[WEIGHT], totals[EXAMPLES], u)
+            elif filters == 0:
+                spread_sparse(values, indices, start, stop, dense, columns, c)
+        totals[WEIGHT] += c
+        gap = label - totals[MEAN]
+        totals[MEAN] += gap * c / totals[WEIGHT]
+        totals[SQUARES] += gap * (label - totals[MEAN]) * c
+        totals[LAST] = label
+        totals[LOW] = min(totals[LOW], label)
+        totals[HIGH] = max(totals[HIGH], label)
