@@ -45,6 +45,9 @@ class Squared(NamedTuple):
     def slope_range(self, y):
         return -math.inf, math.inf
 
+    def prox(self, score, y, step):
+        return (score + step * y) / (1.0 + step)
+
     def mean(self, score):
         return score
 
@@ -56,6 +59,7 @@ class Absolute(NamedTuple):
     name = "absolute"
     targets = "real"
     smooth = False
+    corner = True  # a·(s − y), a at an end of slope_range: what interior point needs
 
     def value(self, score, y):
         return abs(score - y)
@@ -74,6 +78,9 @@ class Absolute(NamedTuple):
 
     def slope_range(self, y):
         return -1.0, 1.0
+
+    def prox(self, score, y, step):
+        return y + max(score - y - step, 0.0) + min(score - y + step, 0.0)
 
     def mean(self, score):
         return score
@@ -117,6 +124,7 @@ class Quantile(NamedTuple):
     name = "quantile"
     targets = "real"
     smooth = False
+    corner = True  # a·(s − y), a at an end of slope_range: what interior point needs
 
     def value(self, score, y):
         return (1.0 - self.quantile) * (score - y) if score > y else self.quantile * (y - score)
@@ -135,6 +143,10 @@ class Quantile(NamedTuple):
 
     def slope_range(self, y):
         return -self.quantile, 1.0 - self.quantile
+
+    def prox(self, score, y, step):
+        above = max(score - y - step * (1.0 - self.quantile), 0.0)
+        return y + above + min(score - y + step * self.quantile, 0.0)
 
     def mean(self, score):
         return score
@@ -166,6 +178,12 @@ class EpsilonInsensitive(NamedTuple):
 
     def slope_range(self, y):
         return -1.0, 1.0
+
+    def prox(self, score, y, step):
+        r = score - y
+        if abs(r) <= self.epsilon:
+            return score
+        return y + math.copysign(max(self.epsilon, abs(r) - step), r)
 
     def mean(self, score):
         return score
@@ -259,6 +277,7 @@ class Hinge(NamedTuple):
     name = "hinge"
     targets = "sign"
     smooth = False
+    corner = True  # a·(s − y), a at an end of slope_range: what interior point needs
 
     def value(self, score, y):
         return max(0.0, 1.0 - y * score)
@@ -278,6 +297,10 @@ class Hinge(NamedTuple):
 
     def slope_range(self, y):
         return min(0.0, -y), max(0.0, -y)
+
+    def prox(self, score, y, step):
+        m = y * score
+        return score if m >= 1.0 else y * min(1.0, m + step)
 
     def mean(self, score):
         return score
@@ -311,6 +334,10 @@ class SquaredHinge(NamedTuple):
     def slope_range(self, y):
         return (-math.inf, 0.0) if y > 0.0 else (0.0, math.inf)
 
+    def prox(self, score, y, step):
+        m = y * score
+        return score if m >= 1.0 else y * (m + 2.0 * step) / (1.0 + 2.0 * step)
+
     def mean(self, score):
         return score
 
@@ -340,6 +367,10 @@ class Perceptron(NamedTuple):
 
     def slope_range(self, y):
         return min(0.0, -y), max(0.0, -y)
+
+    def prox(self, score, y, step):
+        m = y * score
+        return score if m >= 0.0 else y * min(0.0, m + step)
 
     def mean(self, score):
         return score
@@ -376,11 +407,101 @@ class Poisson(NamedTuple):
         return math.exp(score)
 
 
+class Gamma(NamedTuple):
+    """s + y·exp(−s), y > 0: the Gamma likelihood with a log link, less its constant."""
+
+    unit: float = 1.0
+    name = "gamma"
+    targets = "positive"
+    smooth = True
+
+    def value(self, score, y):
+        return score + y * math.exp(-score)
+
+    def slope(self, score, y):
+        return 1.0 - y * math.exp(-score)
+
+    def curvature(self, score, y):
+        return y * math.exp(-score)
+
+    def curvature_bound(self):
+        return math.inf
+
+    def conjugate(self, slope, y):
+        v = 1.0 - slope
+        return entropy_term(v) - v - v * math.log(y) if v >= 0.0 else math.inf
+
+    def slope_range(self, y):
+        return -math.inf, 1.0
+
+    def mean(self, score):
+        return math.exp(score)
+
+
+class Tweedie(NamedTuple):
+    """exp((2 − p)s)/(2 − p) − y·exp((1 − p)s)/(1 − p) for 1 < p < 2, y ≥ 0, with a log link: sums of Gamma claims.
+
+    The conjugate a·s − V(s) is taken where the slope is a: found by Newton's method inside a bracket.
+    """
+
+    p: float = 1.5
+    name = "tweedie"
+    targets = "nonnegative"
+    smooth = True
+
+    def value(self, score, y):
+        return math.exp((2.0 - self.p) * score) / (2.0 - self.p) - y * math.exp((1.0 - self.p) * score) / (1.0 - self.p)
+
+    def slope(self, score, y):
+        return math.exp((2.0 - self.p) * score) - y * math.exp((1.0 - self.p) * score)
+
+    def curvature(self, score, y):
+        return (2.0 - self.p) * math.exp((2.0 - self.p) * score) - y * (1.0 - self.p) * math.exp((1.0 - self.p) * score)
+
+    def curvature_bound(self):
+        return math.inf
+
+    def conjugate(self, slope, y):
+        if y <= 0.0:
+            if slope <= 0.0:
+                return 0.0 if slope == 0.0 else math.inf
+            return slope * (math.log(slope) - 1.0) / (2.0 - self.p)
+        low = high = math.log(y)
+        width = 1.0
+        while self.slope(low, y) > slope:
+            low -= width
+            width *= 2.0
+        width = 1.0
+        while self.slope(high, y) < slope:
+            high += width
+            width *= 2.0
+        score = 0.5 * (low + high)
+        for _ in range(100):
+            excess = self.slope(score, y) - slope
+            if excess > 0.0:
+                high = score
+            else:
+                low = score
+            new = score - excess / self.curvature(score, y)
+            if not low < new < high:
+                new = 0.5 * (low + high)
+            if abs(new - score) <= 1e-13 * (1.0 + abs(score)):
+                break
+            score = new
+        return slope * score - self.value(score, y)
+
+    def slope_range(self, y):
+        return (-math.inf, math.inf) if y > 0.0 else (0.0, math.inf)
+
+    def mean(self, score):
+        return math.exp(score)
+
+
 LOSSES: dict[str, Any] = {
     cls.name: cls
     for cls in (
         Squared, Absolute, Huber, Quantile, EpsilonInsensitive, Power,
-        Logistic, Hinge, SquaredHinge, Perceptron, Poisson,
+        Logistic, Hinge, SquaredHinge, Perceptron, Poisson, Gamma, Tweedie,
     )
 }  # fmt: skip
 

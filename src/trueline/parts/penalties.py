@@ -1,7 +1,6 @@
 """Penalties on coefficients, separable: value, prox and conjugate of one coefficient. See ``roles.Penalty``.
 
-Group penalties and boxes act on several coefficients or on their range; they join here with the solvers
-that need them.
+``GroupL1`` has the same methods on the *norm* of a group's coefficients, since its prox only shrinks that norm.
 """
 
 from __future__ import annotations
@@ -96,7 +95,56 @@ class ElasticNet(NamedTuple):
         return 0.5 * excess * excess / strength if strength > 0.0 else math.inf
 
 
-PENALTIES: dict[str, Any] = {cls.name: cls for cls in (Nothing, L1, L2, ElasticNet)}
+class NonNegative(NamedTuple):
+    """alpha·w on w ≥ 0, infinite below."""
+
+    alpha: float = 0.0
+    name = "nonnegative"
+
+    def value(self, w, weight):
+        return self.alpha * weight * w if w >= 0.0 else math.inf
+
+    def prox(self, w, step, weight):
+        return max(0.0, w - step * self.alpha * weight)
+
+    def conjugate(self, z, weight):
+        return 0.0 if z <= self.alpha * weight else math.inf
+
+
+class Box(NamedTuple):
+    """0 on lower ≤ w ≤ upper, infinite outside."""
+
+    lower: float = -1.0
+    upper: float = 1.0
+    name = "box"
+
+    def value(self, w, weight):
+        return 0.0 if self.lower <= w <= self.upper else math.inf
+
+    def prox(self, w, step, weight):
+        return min(max(w, self.lower), self.upper)
+
+    def conjugate(self, z, weight):
+        return max(z * self.lower, z * self.upper)
+
+
+class GroupL1(NamedTuple):
+    """alpha·√size·‖w_g‖ of each group of columns: whole groups become zero. Its methods act on the norm."""
+
+    alpha: float = 1.0
+    name = "group_l1"
+
+    def value(self, w, weight):
+        return self.alpha * weight * w
+
+    def prox(self, w, step, weight):
+        return max(0.0, w - step * self.alpha * weight)
+
+    def conjugate(self, z, weight):
+        return 0.0 if z <= self.alpha * weight else math.inf
+
+
+PENALTIES: dict[str, Any] = {cls.name: cls for cls in (Nothing, L1, L2, ElasticNet, NonNegative, Box, GroupL1)}
 NEEDED = ("value", "prox")
 
 

@@ -1,0 +1,228 @@
+"""Coordinate descent on successive quadratic models of the loss (for squared loss the model is the loss).
+
+At a point with slopes and curvatures h, the model gᵀδ + ½δᵀHδ + Ω(θ + δ) is minimised one coordinate at a time:
+θ_j ← prox(θ_j − q_j/H_jj, 1/H_jj), q the model's gradient; then a line search. Two routes to q_j:
+- few parameters: H is formed once by BLAS and q kept up to date (a column of H a step);
+- many: only a working set moves, q_j comes from its column and the scores' change, and the intercept, whose optimum
+  given the rest is a ratio of two numbers, is profiled out at every single step.
+Columns whose optimal coefficient is proven to be zero are screened: the dual point is within √(2M·gap) of the
+optimal one (M the largest curvature), so |z_j| + ‖x_j‖·√(2M·gap) < l1_j settles column j for good.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+import numpy as np
+
+from .._jit import kernel
+from .gradient import Patience, backtrack, rounding
+from .risk import Point, Risk
+
+GRAM_UP_TO = 1000  # parameters up to which the model's matrix is formed, when rows outnumber them
+
+
+@kernel
+def shrunk(u, step, l1, l2, lower, upper):
+    """prox of step·(l1|·| + ½l2(·)²) on [lower, upper] at u."""
+    threshold = step * l1
+    if u > threshold:
+        v = (u - threshold) / (1.0 + step * l2)
+    elif u < -threshold:
+        v = (u + threshold) / (1.0 + step * l2)
+    else:
+        v = 0.0
+    return min(max(v, lower), upper)
+
+
+@kernel
+def descend_gram(H, q, theta, l1, l2, lower, upper, epochs, tolerance):
+    """Coordinate epochs on a formed model; q and theta are updated in place. Returns the epochs used."""
+    size = theta.shape[0]
+    first = 0.0
+    for epoch in range(epochs):
+        largest = 0.0
+        for j in range(size):
+            curve = H[j, j]
+            if curve <= 0.0:
+                continue
+            new = shrunk(theta[j] - q[j] / curve, 1.0 / curve, l1[j], l2[j], lower[j], upper[j])
+            move = new - theta[j]
+            if move != 0.0:
+                theta[j] = new
+                for k in range(size):
+                    q[k] += move * H[j, k]
+                largest = max(largest, curve * move * move)
+        first = max(first, largest)
+        if largest <= tolerance * first:
+            return epoch + 1
+    return epochs
+
+
+@kernel
+def descend_columns(
+    columns, chosen, theta, g, h, v, l1, l2, lower, upper, shift, scale, curve, hx, intercept, slope_b, weight, epochs,
+    tolerance,
+):  # fmt: skip
+    """Coordinate epochs on chosen columns. v is the change of the scores without its constant part.
+
+    Returns (constant part of the change, epochs used); theta of the chosen columns is updated in place.
+    """
+    base = 0.0  # constant part of the scores' change
+    total = 0.0  # Σ h·(whole change)
+    first = 0.0
+    if intercept and weight > 0.0:
+        base = -slope_b / weight
+        total = base * weight
+    for epoch in range(epochs):
+        largest = 0.0
+        for k in range(chosen.shape[0]):
+            j = chosen[k]
+            if curve[k] <= 0.0:
+                continue
+            q = g[j] + (columns.weighted_dot(j, h, v) + base * hx[k] - shift[j] * total) / scale[j]
+            new = shrunk(theta[j] - q / curve[k], 1.0 / curve[k], l1[j], l2[j], lower[j], upper[j])
+            move = new - theta[j]
+            if move != 0.0:
+                theta[j] = new
+                columns.add(j, move / scale[j], v)
+                base -= move * shift[j] / scale[j]
+                total += move * (hx[k] - shift[j] * weight) / scale[j]
+                if intercept and weight > 0.0:
+                    profile = -(slope_b + total) / weight
+                    base += profile
+                    total = -slope_b
+                largest = max(largest, curve[k] * move * move)
+        first = max(first, largest)
+        if largest <= tolerance * first:
+            return base, epoch + 1
+    return base, epochs
+
+
+@kernel
+def column_sums(columns, chosen, h, first, second):
+    for k in range(chosen.shape[0]):
+        first[k], second[k] = columns.weighted_sums(chosen[k], h)
+
+
+def coordinate(risk: Risk, start: np.ndarray) -> Iterator[Point]:
+    """Coordinate descent with the route that suits the shape."""
+    if risk.size <= GRAM_UP_TO and risk.size <= risk.design.n:
+        return by_gram(risk, start)
+    return by_columns(risk, start)
+
+
+def descend_to(risk: Risk, point: Point, theta: np.ndarray, image: np.ndarray) -> Point | None:
+    """The point towards theta with a sufficient decrease of loss and penalty together."""
+    direction = theta - point.theta
+    promised = float(risk.gradient(point) @ direction) + risk.penalty.value(theta) - point.penalty
+    if promised > rounding(point):
+        return None
+    return backtrack(risk, point, direction, image, min(promised, 0.0))
+
+
+def by_gram(risk: Risk, start: np.ndarray) -> Iterator[Point]:
+    """Every parameter on the formed model."""
+    penalty, quadratic = risk.penalty, getattr(risk.loss, "name", "") == "squared"
+    point = risk.point(penalty.prox(start, 0.0))
+    H = None
+    if quadratic:
+        H = risk.design.hessian(risk.c)
+        risk._lipschitz = float(np.linalg.norm(H, 2))
+    patience = Patience()
+    while True:
+        yield point
+        if H is None or not quadratic:
+            H = risk.design.hessian(point.curvature)
+        theta, q = point.theta.copy(), risk.gradient(point).copy()
+        descend_gram(H, q, theta, penalty.l1, penalty.l2, penalty.lower, penalty.upper, 1000, 1e-12)
+        following = descend_to(risk, point, theta, risk.design.scores(theta - point.theta))
+        if following is None or patience.over(point, following):
+            return
+        point = following
+
+
+def by_columns(risk: Risk, start: np.ndarray) -> Iterator[Point]:
+    """A growing working set of columns; the driver's certificate of each point screens the others."""
+    penalty, design = risk.penalty, risk.design
+    columns, d = design.standard_columns(), design.d
+    norms = column_norms(risk)
+    bound = float(risk.loss.curvature_bound()) if hasattr(risk.loss, "curvature_bound") else math.inf
+    alive = np.ones(d, dtype=bool)
+    point = profile_intercept(risk, risk.point(penalty.prox(start, 0.0)))
+    size, accuracy, patience = 100, 1e-2, Patience()
+    while True:
+        yield point
+        if point.z is not None and math.isfinite(bound):
+            radius = norms * math.sqrt(2.0 * bound * max(point.gap, 0.0))
+            alive &= (np.abs(point.z[:d]) + radius >= penalty.l1[:d] * (1.0 - 1e-12)) | (penalty.l1[:d] == 0.0)
+        g = risk.gradient(point)
+        violation = np.abs(penalty.stationarity(point.theta, g))[:d]
+        support = np.flatnonzero((point.theta[:d] != 0.0) & alive)
+        size = max(size, 2 * len(support))
+        violation[support] = np.inf
+        violation[~alive] = -1.0
+        count = min(size, int((violation > 0.0).sum()))
+        chosen = np.argpartition(-violation, count - 1)[:count] if 0 < count < d else np.flatnonzero(violation > 0.0)
+        chosen = np.sort(chosen)
+        if not len(chosen) and not design.intercept:
+            return
+        h, weight = point.curvature, float(point.curvature.sum())
+        hx, second = np.empty(len(chosen)), np.empty(len(chosen))
+        column_sums(columns, chosen, h, hx, second)
+        shift, scale = design.shift, design.scale
+        m = shift[chosen]
+        curve = (second - 2.0 * m * hx + m * m * weight) / scale[chosen] ** 2
+        if design.intercept and weight > 0.0:  # the intercept follows each step, so it takes its share of curvature
+            curve -= ((hx - m * weight) / scale[chosen]) ** 2 / weight
+        curve = np.where(curve > 1e-12 * second / scale[chosen] ** 2, curve, 0.0)
+        theta, v = point.theta.copy(), np.zeros(design.n)
+        slope_b = float(g[d]) if design.intercept else 0.0
+        base, epochs = descend_columns(
+            columns, chosen, theta, g, h, v, penalty.l1, penalty.l2, penalty.lower, penalty.upper, shift, scale,
+            curve, hx, design.intercept, slope_b, weight, 200, accuracy * accuracy,
+        )  # fmt: skip
+        design.passes += epochs * len(chosen) / max(1, d)
+        image = v + base
+        if design.intercept:
+            theta[d] += base + float(shift[chosen] @ ((theta - point.theta)[chosen] / scale[chosen]))
+        following = descend_to(risk, point, theta, image)
+        if following is None:
+            if accuracy < 1e-7:
+                return
+            accuracy *= 1e-2
+            continue
+        following = profile_intercept(risk, following)
+        if patience.over(point, following):
+            return
+        if point.objective - following.objective < 1e-2 * max(point.gap, 0.0):
+            accuracy = max(0.3 * accuracy, 1e-8)
+        point = following
+
+
+def column_norms(risk: Risk) -> np.ndarray:
+    """‖x̃_j‖ in the rows' weights: exact, since screening leans on it."""
+    design = risk.design
+    chosen = np.arange(design.d)
+    first, second = np.empty(design.d), np.empty(design.d)
+    column_sums(design.standard_columns(), chosen, risk.c, first, second)
+    m = design.shift
+    return np.sqrt(np.maximum(second - 2.0 * m * first + m * m, 0.0)) / design.scale
+
+
+def profile_intercept(risk: Risk, point: Point) -> Point:
+    """The point with its intercept at the optimum given the rest: then its slopes sum to 0 without another pass."""
+    if not risk.design.intercept or not risk.penalty.free[-1]:
+        return point
+    for _ in range(20):
+        slope, weight = float(point.slope.sum()), float(point.curvature.sum())
+        if abs(slope) <= 1e-15 * float(np.abs(point.slope).sum()) or not weight > 0.0:
+            return point
+        direction = np.zeros(risk.size)
+        direction[-1] = -slope / weight
+        following = backtrack(risk, point, direction, np.full(risk.design.n, direction[-1]), -slope * slope / weight)
+        if following is None or following.objective > point.objective:
+            return point
+        point = following
+    return point

@@ -1,0 +1,257 @@
+"""The design matrix as the solvers see it: standardised, without a copy.
+
+Column j counts as (x_j − shift_j)/scale_j and a column of ones comes last when there is an intercept, so the
+scale of a column never decides convergence. X itself stays as it came (dense in either order, CSR or CSC,
+float64 or float32); shift and scale are applied to vectors of length d, and block by block inside the Hessian,
+where subtracting afterwards would lose digits. Sparse columns are scaled but not shifted: shifting fills them.
+The shift of a wide margin of rows is as good a preconditioner as the exact one, so long inputs are sampled.
+"""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+import numpy as np
+
+from .. import threads
+from .._jit import kernel, teach
+from .columns import DenseColumns, SparseColumns
+
+BLOCK = 4096
+EXACT_UP_TO = 65_536  # rows; beyond, shift and scale come from a sample
+
+
+@kernel
+def standardised_block(X, start, stop, shift, root, out):
+    """out = [(X − shift)·root, root] for some rows; the last column is the intercept's, if out has one."""
+    d = X.shape[1]
+    for i in range(start, stop):
+        r = root[i]
+        for j in range(d):
+            out[i - start, j] = (X[i, j] - shift[j]) * r
+        if out.shape[1] > d:
+            out[i - start, d] = r
+
+
+@kernel
+def sparse_moments(data, indices, indptr, weights, by_row, mean, square):
+    """Weighted sums of the entries and of their squares, per column, of CSR (by_row) or CSC."""
+    for k in range(indptr.shape[0] - 1):
+        for entry in range(indptr[k], indptr[k + 1]):
+            row = k if by_row else indices[entry]
+            column = indices[entry] if by_row else k
+            x = data[entry]
+            mean[column] += weights[row] * x
+            square[column] += weights[row] * x * x
+
+
+def is_sparse(X: Any) -> bool:
+    """Whether X is one of SciPy's sparse matrices or arrays (without importing SciPy to find out)."""
+    return hasattr(X, "tocsr") and hasattr(X, "nnz")
+
+
+def spread_rows(n: int, rows: int) -> np.ndarray:
+    """About ``rows`` of n rows, in runs of 64 spread evenly, so that sorted files are sampled fairly."""
+    run = 64
+    if rows >= n:
+        return np.arange(n)
+    starts = np.linspace(0, n - run, max(1, rows // run)).astype(np.int64)
+    return np.unique((starts[:, None] + np.arange(run)).ravel())
+
+
+class Design:
+    """X with implicit standardisation; ``passes`` counts how often X was read."""
+
+    def __init__(
+        self,
+        X: Any,
+        weights: np.ndarray,
+        *,
+        intercept: bool = True,
+        centre: bool = True,
+        standardise: bool = True,
+        groups: np.ndarray | None = None,
+    ) -> None:
+        self.sparse = is_sparse(X)
+        self.X = X
+        self.n, self.d = X.shape
+        self.intercept = intercept
+        self.size = self.d + int(intercept)
+        self.passes = 0.0
+        self.shift = np.zeros(self.d)
+        self.scale = np.ones(self.d)
+        self._columns: Any = None
+        if standardise:
+            self._measure(weights, centre and intercept and not self.sparse)
+            if groups is not None:  # one scale a group keeps its norm a norm
+                for label in np.unique(groups):
+                    inside = groups == label
+                    self.scale[inside] = np.sqrt(np.mean(self.scale[inside] ** 2))
+
+    def _measure(self, weights: np.ndarray, centre: bool) -> None:
+        if self.sparse:
+            mean, square = np.zeros(self.d), np.zeros(self.d)
+            X = self.X
+            sparse_moments(X.data, X.indices, X.indptr, weights, X.format == "csr", mean, square)
+            # Sparse columns are not shifted, so their scale is the root mean square.
+            self.scale = np.sqrt(square)
+        else:
+            rows = slice(None) if self.n <= EXACT_UP_TO else spread_rows(self.n, 16_384)
+            sample, c = self.X[rows], weights[rows]
+            total = c.sum()
+            if not total > 0.0:
+                sample, c, total = self.X, weights, weights.sum()
+            c = c / total
+            mean = c @ sample
+            deviation = np.empty(self.d)
+            for start in range(0, self.d, 64):  # a few columns at a time: no second copy of a long sample
+                part = sample[:, start : start + 64] - (mean[start : start + 64] if centre else 0.0)
+                np.square(part, out=part)
+                deviation[start : start + 64] = c @ part
+            constant = deviation <= (1e-13 * np.abs(mean)) ** 2
+            self.scale = np.sqrt(deviation)
+            if centre:
+                self.shift = np.asarray(mean, dtype=float)
+            for j in np.flatnonzero(constant & (len(c) < self.n)):
+                column = self.X[:, j] - self.shift[j]
+                self.scale[j] = np.sqrt(weights @ column**2)
+            self.scale[self.scale <= 1e-13 * np.abs(mean)] = 0.0
+        self.scale = np.where((self.scale > 0.0) & np.isfinite(self.scale), self.scale, 1.0)
+
+    def stiffen(self, l2: np.ndarray | None, curvature: float) -> None:
+        """Let the scale count an L2 penalty's curvature too: where it outweighs the data's, it sets the scale."""
+        if l2 is not None:
+            self.scale = np.sqrt(self.scale**2 + l2 / (curvature if np.isfinite(curvature) else 1.0))
+
+    # from standardised parameters to the user's, and back
+
+    def split(self, theta: np.ndarray) -> tuple[np.ndarray, float]:
+        """(coefficients, intercept) in the user's units."""
+        coef = theta[: self.d] / self.scale
+        return coef, float(theta[self.d] - self.shift @ coef) if self.intercept else 0.0
+
+    def join(self, coef: np.ndarray, intercept: float) -> np.ndarray:
+        """The standardised parameters of the user's coefficients."""
+        theta = np.zeros(self.size)
+        theta[: self.d] = coef * self.scale
+        if self.intercept:
+            theta[self.d] = intercept + self.shift @ coef
+        return theta
+
+    # products with the standardised matrix
+
+    def scores(self, theta: np.ndarray) -> np.ndarray:
+        """X̃θ."""
+        self.passes += 1.0
+        coef, intercept = self.split(theta)
+        out = self._times(coef)
+        out += intercept if self.intercept else 0.0
+        return out
+
+    def correlations(self, g: np.ndarray) -> np.ndarray:
+        """X̃ᵀg."""
+        self.passes += 1.0
+        out = np.empty(self.size)
+        total = g.sum()
+        out[: self.d] = (self._transposed_times(g) - self.shift * total) / self.scale
+        if self.intercept:
+            out[self.d] = total
+        return out
+
+    def hessian(self, h: np.ndarray, columns: np.ndarray | None = None) -> np.ndarray:
+        """X̃ᵀ diag(h) X̃, of all parameters or of a few, h ≥ 0."""
+        self.passes += 1.0
+        if columns is not None and (self.sparse or len(columns) < self.size):
+            return self._small_hessian(h, columns)
+        if self.sparse:
+            return self._sparse_hessian(h)
+        total = np.zeros((self.size, self.size))
+        root = np.sqrt(h)
+        shift = self.shift
+        for start in range(0, self.n, BLOCK):
+            stop = min(self.n, start + BLOCK)
+            block = np.empty((stop - start, self.size))
+            standardised_block(self.X, start, stop, shift, root, block)
+            total += block.T @ block
+        scale = self._full_scale()
+        return total / scale / scale[:, None]
+
+    def standard_columns(self) -> Any:
+        """The columns in the layout that coordinate steps read, not yet standardised. Copies if it must."""
+        if self._columns is None:
+            if self.sparse:
+                X = self.X if self.X.format == "csc" else self.X.tocsc()
+                self._columns = SparseColumns(X.data, X.indices, X.indptr)  # type: ignore[call-arg]
+            else:
+                self._columns = DenseColumns(np.ascontiguousarray(self.X.T))  # type: ignore[call-arg]
+            teach(self._columns)
+        return self._columns
+
+    def dense_columns(self, indices: np.ndarray) -> np.ndarray:
+        """Some standardised columns (n × k), as an array; index d is the intercept's."""
+        out = np.ones((self.n, len(indices)), order="F")
+        for k, j in enumerate(indices):
+            if j < self.d:
+                column = self.X[:, [j]].toarray().ravel() if self.sparse else self.X[:, j]
+                out[:, k] = (column - self.shift[j]) / self.scale[j]
+        return out
+
+    def _full_scale(self) -> np.ndarray:
+        return np.append(self.scale, 1.0) if self.intercept else self.scale
+
+    def _times(self, v: np.ndarray) -> np.ndarray:
+        if self.sparse or self.X.dtype == np.float64:
+            return np.asarray(self.X @ v, dtype=float)
+        out = np.empty(self.n)
+        for start in range(0, self.n, BLOCK):  # float32: widened block by block, never as a whole
+            out[start : start + BLOCK] = self.X[start : start + BLOCK].astype(float) @ v
+        return out
+
+    def _transposed_times(self, g: np.ndarray) -> np.ndarray:
+        if self.sparse:
+            return np.asarray(self.X.T @ g, dtype=float)
+        if self.X.dtype == np.float64:
+            return g @ self.X
+        out = np.zeros(self.d)
+        for start in range(0, self.n, BLOCK):
+            out += g[start : start + BLOCK] @ self.X[start : start + BLOCK].astype(float)
+        return out
+
+    def _small_hessian(self, h: np.ndarray, columns: np.ndarray) -> np.ndarray:
+        total = np.zeros((len(columns), len(columns)))
+        if self.sparse:
+            part = self.dense_columns(columns)
+            return part.T @ (part * h[:, None])
+        inside = columns[columns < self.d]
+        root = np.sqrt(h)
+        scale = np.append(self.scale[inside], np.ones(len(columns) - len(inside)))
+        for start in range(0, self.n, BLOCK):
+            stop = min(self.n, start + BLOCK)
+            block = np.empty((stop - start, len(columns)))
+            standardised_block(
+                np.ascontiguousarray(self.X[start:stop][:, inside]), 0, stop - start, self.shift[inside],
+                root[start:stop], block,
+            )  # fmt: skip
+            total += block.T @ block
+        return total / scale / scale[:, None]
+
+    def _sparse_hessian(self, h: np.ndarray) -> np.ndarray:
+        from scipy.sparse import diags_array
+
+        X = self.X
+        out = np.zeros((self.size, self.size))
+        product = X.T @ (diags_array(h) @ X)
+        out[: self.d, : self.d] = product.toarray() / self.scale / self.scale[:, None]
+        if self.intercept:
+            out[self.d, : self.d] = out[: self.d, self.d] = (X.T @ h) / self.scale
+            out[self.d, self.d] = h.sum()
+        return out
+
+
+def row_chunks(n: int) -> list[tuple[int, int]]:
+    """Row ranges for the threads; short inputs stay whole."""
+    if n < 50_000 or threads.get_threads() == 1:
+        return [(0, n)]
+    edges = np.linspace(0, n, threads.get_threads() + 1).astype(int)
+    return list(itertools.pairwise(edges.tolist()))

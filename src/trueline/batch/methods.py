@@ -1,0 +1,248 @@
+"""The methods by name: what each needs of a loss and a penalty, which one suits, and how a problem is put together.
+
+A method that does not fit says what is missing before anything compiles; ``choose`` says why it picked one.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import warnings
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+
+from ..certify.records import Status
+from ..errors import UsageError, nearest
+from ..parts.penalties import L1, L2, Box, ElasticNet, GroupL1, NonNegative, Nothing
+from . import closed, coordinate, dualcoordinate, gradient, interior, newton, orthant, proximal
+from .blocks import block
+from .design import Design
+from .risk import Outcome, Point, Risk, run
+from .scaled import ScaledPenalty
+
+
+@dataclasses.dataclass(frozen=True)
+class Method:
+    """A generator of points, what it needs, its usual number of iterations and how often a dual point repays itself."""
+
+    steps: Callable[..., Iterator[Point]]
+    needs: tuple[str, ...]
+    iterations: int
+    every: int = 1
+
+
+METHODS: dict[str, Method] = {
+    "gradient": Method(gradient.gradient, ("differentiable", "smooth penalty"), 5000, 5),
+    "newton": Method(newton.newton, ("curvature", "smooth penalty"), 100),
+    "irls": Method(newton.irls, ("curvature", "smooth penalty", "matrix"), 100),
+    "coordinate": Method(coordinate.coordinate, ("coordinates",), 1000),
+    "block": Method(block, ("curvature", "known penalty"), 2000),
+    "fista": Method(proximal.fista, ("differentiable",), 10_000, 10),
+    "sparsa": Method(proximal.sparsa, ("differentiable",), 10_000, 10),
+    "owlqn": Method(orthant.owlqn, ("differentiable", "no bounds or groups"), 2000, 5),
+    "interior": Method(interior.interior, ("corner", "no bounds or groups", "matrix"), 200),
+    "normal": Method(closed.normal, ("squared", "smooth penalty", "matrix"), 3),
+    "qr": Method(closed.qr, ("squared", "smooth penalty", "dense"), 3),
+    "svd": Method(closed.svd, ("squared", "smooth penalty", "dense"), 3),
+}
+STOCHASTIC = "stochastic"  # wired where the online engine may be named
+
+
+def differentiable(loss: Any) -> bool:
+    return bool(getattr(loss, "smooth", False)) or (getattr(loss, "name", "") == "power" and loss.p > 1.0)
+
+
+def _lacks(need: str, risk: Risk) -> str | None:
+    """What is missing, in words, or None."""
+    loss, penalty = risk.loss, risk.penalty
+    name = getattr(loss, "name", type(loss).__name__)
+    if need == "differentiable" and not differentiable(loss):
+        return f"a differentiable loss, which {name!r} is not; use 'interior', or 'coordinate' with an L2 penalty"
+    if need == "curvature" and not (differentiable(loss) and risk.has_curvature):
+        return f"a loss with a curvature, which {name!r} has not; use 'gradient' or 'fista', or write `curvature`"
+    if need == "smooth penalty" and not penalty.smooth:
+        return "a penalty without corners or bounds (none or L2); use 'coordinate', 'fista', 'sparsa' or 'owlqn'"
+    if need == "known penalty" and penalty.part is not None:
+        return "a built-in penalty; use 'fista' or 'sparsa' with a penalty of your own"
+    if need == "no bounds or groups" and (penalty.bounded or not penalty.separable):
+        return "L1, L2 or no penalty, without bounds or groups; use 'fista', 'sparsa' or 'coordinate'"
+    if need == "corner" and not getattr(loss, "corner", False):
+        return (
+            f"a loss with one corner (absolute, quantile, hinge), which {name!r} is not; use 'newton' or 'coordinate'"
+        )
+    if need == "squared" and name != "squared":
+        return f"squared loss, the only one with a closed form; for {name!r} use 'newton' or 'auto'"
+    if need == "dense" and risk.design.sparse:
+        return "a dense matrix; use 'normal' or 'newton' on a sparse one"
+    if need == "matrix" and risk.size > 4 * newton.LARGEST_MATRIX:
+        return f"a matrix of {risk.size}×{risk.size}, which is too large; use 'newton', 'coordinate' or 'fista'"
+    if need == "coordinates":
+        if not penalty.separable:
+            return "a separable penalty; use 'block' with groups, or 'fista'"
+        if not (differentiable(loss) and risk.has_curvature):
+            return dualcoordinate.lacks(risk)
+    return None
+
+
+def refuse_unfit(name: str, risk: Risk) -> None:
+    """Raise the refusal of a method that does not fit."""
+    if name not in METHODS:
+        known = [*METHODS, STOCHASTIC, "auto"]
+        raise UsageError(f"there is no method named {name!r}{nearest(name, known)}", where="method")
+    for need in METHODS[name].needs:
+        missing = _lacks(need, risk)
+        if missing:
+            raise UsageError(f"method {name!r} needs {missing}", where="method")
+
+
+def choose(risk: Risk) -> tuple[str, str]:
+    """The method for this problem, and why."""
+    loss, penalty, size = risk.loss, risk.penalty, risk.size
+    if penalty.part is not None:
+        return "fista", "a penalty of your own is used through its prox"
+    if penalty.groups:
+        if differentiable(loss) and risk.has_curvature:
+            return "block", "groups are moved together"
+        return "fista", "groups are moved together by their prox"
+    if not differentiable(loss):
+        if getattr(loss, "corner", False) and size <= newton.LARGEST_MATRIX and not penalty.bounded:
+            return "interior", "the loss has a corner, so the problem is a linear or quadratic program"
+        return "coordinate", "the loss has corners and the L2 penalty makes its dual smooth"
+    if not risk.has_curvature:
+        return (
+            ("fista", "the loss gives no curvature") if not penalty.smooth else ("owlqn", "the loss gives no curvature")
+        )
+    if penalty.smooth:
+        if getattr(loss, "name", "") == "squared" and size <= newton.LARGEST_MATRIX:
+            return "normal", "squared loss with a smooth penalty has a closed form"
+        return "newton", "loss and penalty are smooth"
+    return "coordinate", "the penalty has corners or bounds: coordinate steps give true zeros"
+
+
+def make_penalty(
+    part: Any,
+    design: Design,
+    *,
+    weights: np.ndarray | None = None,
+    groups: np.ndarray | None = None,
+    lower: Any = None,
+    upper: Any = None,
+    intercept_l2: float = 0.0,
+) -> ScaledPenalty:
+    """A penalty part, with weights, groups and bounds in the user's units, in the solver's coordinates."""
+    d, scale = design.d, design.scale
+    own = np.ones(d) if weights is None else weights
+    made = ScaledPenalty.nothing(design.size)
+    if isinstance(part, L1):
+        made.l1[:d] = part.alpha * own / scale
+    elif isinstance(part, L2):
+        made.l2[:d] = part.alpha * own / scale**2
+    elif isinstance(part, ElasticNet):
+        made.l1[:d] = part.alpha * part.l1_ratio * own / scale
+        made.l2[:d] = part.alpha * (1.0 - part.l1_ratio) * own / scale**2
+    elif isinstance(part, NonNegative):
+        made.l1[:d] = part.alpha * own / scale
+        made.lower[:d] = 0.0
+    elif isinstance(part, Box):
+        made.lower[:d], made.upper[:d] = part.lower * scale, part.upper * scale
+    elif isinstance(part, GroupL1):
+        if groups is None:
+            raise UsageError("a group penalty needs `groups`, one label a column", where="groups")
+        for label in np.unique(groups):
+            inside = np.flatnonzero(groups == label)
+            made.groups.append(inside)
+            strength = part.alpha * math.sqrt(len(inside)) * float(np.mean(own[inside])) / scale[inside[0]]
+            made.strengths = np.append(made.strengths, strength)
+    elif not isinstance(part, Nothing):
+        made.part, made.weights, made.scale = part, own, scale
+    if lower is not None:
+        made.lower[:d] = np.maximum(made.lower[:d], np.broadcast_to(np.asarray(lower, dtype=float), (d,)) * scale)
+    if upper is not None:
+        made.upper[:d] = np.minimum(made.upper[:d], np.broadcast_to(np.asarray(upper, dtype=float), (d,)) * scale)
+    if (made.lower > made.upper).any():
+        j = int(np.argmax(made.lower > made.upper))
+        raise UsageError(f"the bounds of column {j} leave nothing: its lower is above its upper", where="lower")
+    if made.bounded and (made.groups or made.part is not None):
+        raise UsageError("bounds go with L1, L2, elastic net or no penalty, not with groups or a part of your own")
+    made.l2[d:] = intercept_l2
+    return made
+
+
+def solve(
+    risk: Risk,
+    method: str = "auto",
+    *,
+    start: np.ndarray | None = None,
+    stop: str = "gap",
+    tol: float = 1e-6,
+    max_iter: int | None = None,
+    callback: Any = None,
+    warn: bool = True,
+    **options: Any,
+) -> tuple[Outcome, str, str]:
+    """(outcome, method, why it was chosen); warns where the result is not proven."""
+    why = "asked for"
+    if method == "auto":
+        method, why = choose(risk)
+    refuse_unfit(method, risk)
+    chosen = METHODS[method]
+    steps = dualcoordinate.steps if method == "coordinate" and not differentiable(risk.loss) else chosen.steps
+    theta = np.zeros(risk.size) if start is None else start
+    theta = np.clip(theta, risk.penalty.lower, risk.penalty.upper)
+    most = chosen.iterations if max_iter is None else max_iter
+    outcome = run(
+        risk, steps(risk, theta, **options), stop=stop, tol=tol, max_iter=most, every=chosen.every, callback=callback
+    )
+    outcome = advised(outcome, method, tol, separation(risk, outcome.point))
+    if warn:
+        warn_unproven(outcome)
+    return outcome, method, why
+
+
+def separation(risk: Risk, point: Point) -> str:
+    """Words that say how the data are separated, where nothing keeps the optimum finite; otherwise nothing."""
+    if (
+        getattr(risk.loss, "name", "") != "logistic"
+        or not risk.penalty.smooth
+        or risk.penalty.l2[: risk.design.d].any()
+    ):
+        return ""
+    margins = (risk.y * (point.scores if risk.offset is None else point.scores - risk.offset))[risk.c > 0.0]
+    if margins.min(initial=math.inf) > 0.0 and margins.max(initial=0.0) > 8.0:
+        return "the classes are separable: some plane has every example on its right side, and the loss falls for ever along it"
+    # Quasi-separation: the direction in which the coefficients still grow keeps every margin.
+    if np.abs(point.theta).max(initial=0.0) > 15.0:
+        step = -newton.solve_symmetric(risk.hessian(point), newton.full_gradient(risk, point))
+        growth = (risk.y * risk.design.scores(step))[risk.c > 0.0]
+        if growth.max(initial=0.0) > 0.1 and growth.min(initial=0.0) > -1e-3 * growth.max(initial=0.0):
+            return "the classes are quasi-separable: some columns tell part of the examples apart without error"
+    return ""
+
+
+def advised(outcome: Outcome, method: str, tol: float, separated: str) -> Outcome:
+    """The outcome with a status that says what to do."""
+    certificate = outcome.certificate
+    if separated:
+        text = f"{separated}; add an L2 penalty or drop the columns that separate"
+        outcome.certificate = dataclasses.replace(certificate, status=Status.DEGENERATE, advice=text)
+    elif certificate.status is Status.NOT_PROVEN:
+        remedy = {
+            "iterations": "allow more iterations (max_iter), another method (method='auto') or a looser tol",
+            "stalled": "rounding stops this method here: loosen tol or try method='auto'",
+            "gradient": "the gradient is small but the gap is not: lower tol or stop='gap'",
+            "decrease": "the decrease is small but the gap is not: lower tol or stop='gap'",
+        }.get(outcome.reason, "loosen tol")
+        text = f"{method!r} ended with a relative gap of {certificate.relative_gap:.2g} above the tolerance {tol:g}; {remedy}"
+        outcome.certificate = dataclasses.replace(certificate, advice=text)
+    return outcome
+
+
+class NotProvenWarning(UserWarning):
+    """The result is the best found, but its gap is above the tolerance asked for."""
+
+
+def warn_unproven(outcome: Outcome) -> None:
+    if outcome.certificate.status in (Status.NOT_PROVEN, Status.DEGENERATE):
+        warnings.warn(outcome.certificate.advice, NotProvenWarning, stacklevel=4)

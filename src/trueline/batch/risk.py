@@ -1,0 +1,274 @@
+"""The empirical risk E(θ) = Σ c_i V(y_i, s_i) + Ω(θ), Σ c_i = 1, and the one driver that runs every method on it.
+
+A method is a generator: it yields points and never decides when to stop. The driver measures each point,
+certifies it by a dual point, writes the trace, applies the stop rule, and on Ctrl-C keeps the last certified
+point. Dual values bound the optimum whatever point they came from, so the best one seen is kept.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from .. import threads
+from .._jit import kernel
+from ..certify.gap import gap_certificate, relative_gap
+from ..certify.records import GapCertificate, Status
+from ..errors import UsageError, nearest
+from .design import Design, row_chunks
+from .duality import dual_value
+from .scaled import ScaledPenalty
+
+
+@kernel
+def evaluate(loss, score, y, c, slope, curvature, start, stop):
+    """Σ c·V over some rows; fills c·V' and c·V''."""
+    total = 0.0
+    for i in range(start, stop):
+        total += c[i] * loss.value(score[i], y[i])
+        slope[i] = c[i] * loss.slope(score[i], y[i])
+        curvature[i] = c[i] * loss.curvature(score[i], y[i])
+    return total
+
+
+@kernel
+def evaluate_slope(loss, score, y, c, slope, start, stop):
+    """The same for a loss without a curvature."""
+    total = 0.0
+    for i in range(start, stop):
+        total += c[i] * loss.value(score[i], y[i])
+        slope[i] = c[i] * loss.slope(score[i], y[i])
+    return total
+
+
+@dataclasses.dataclass
+class Point:
+    """Parameters with what one reading of the scores gives: mean loss, c·V' and c·V'' of every row."""
+
+    theta: np.ndarray
+    scores: np.ndarray
+    loss: float
+    slope: np.ndarray
+    curvature: np.ndarray
+    penalty: float
+    dual: np.ndarray | None = None  # a method's own dual variables, where it has better ones than the slopes
+    gradient: np.ndarray | None = None
+    hessian: np.ndarray | None = None
+    decrement: float = math.nan
+    z: np.ndarray | None = None  # −X̃ᵀ(c∘a) of the dual point found here, and the gap it leaves: for screening
+    gap: float = math.inf
+
+    @property
+    def objective(self) -> float:
+        return self.loss + self.penalty
+
+
+@dataclasses.dataclass
+class Risk:
+    """One problem: design, targets, weights that sum to 1, loss, penalty and offset."""
+
+    design: Design
+    y: np.ndarray
+    c: np.ndarray
+    loss: Any
+    penalty: ScaledPenalty
+    offset: np.ndarray | None = None
+    _lipschitz: float = math.nan
+
+    @property
+    def size(self) -> int:
+        return self.design.size
+
+    @property
+    def has_curvature(self) -> bool:
+        return callable(getattr(self.loss, "curvature", None))
+
+    def point(self, theta: np.ndarray, scores: np.ndarray | None = None) -> Point:
+        """The point of these parameters; ``scores`` saves a pass where they are known."""
+        if scores is None:
+            scores = self.design.scores(theta)
+            if self.offset is not None:
+                scores += self.offset
+        slope, curvature = np.empty_like(scores), np.empty_like(scores) if self.has_curvature else np.zeros(0)
+        with np.errstate(over="ignore", invalid="ignore"):
+            if self.has_curvature:
+                parts = threads.spread(
+                    lambda rows: evaluate(self.loss, scores, self.y, self.c, slope, curvature, *rows),
+                    row_chunks(len(scores)),
+                )
+            else:
+                parts = threads.spread(
+                    lambda rows: evaluate_slope(self.loss, scores, self.y, self.c, slope, *rows),
+                    row_chunks(len(scores)),
+                )
+        total = float(sum(parts))
+        return Point(theta, scores, total if total == total else math.inf, slope, curvature, self.penalty.value(theta))
+
+    def gradient(self, point: Point) -> np.ndarray:
+        """The gradient of the mean loss, without the penalty."""
+        if point.gradient is None:
+            point.gradient = self.design.correlations(point.slope)
+        return point.gradient
+
+    def hessian(self, point: Point) -> np.ndarray:
+        """The Hessian of the mean loss plus the L2 part of the penalty."""
+        if point.hessian is None:
+            point.hessian = self.design.hessian(point.curvature)
+            point.hessian[np.diag_indices(self.size)] += self.penalty.l2
+        return point.hessian
+
+    def hessian_times(self, point: Point, v: np.ndarray) -> np.ndarray:
+        """The same Hessian times a vector, for sizes at which the matrix itself is too large."""
+        return self.design.correlations(point.curvature * self.design.scores(v)) + self.penalty.l2 * v
+
+    def lipschitz(self, point: Point | None = None) -> float:
+        """λ_max of the Hessian of the mean loss: at any point (a bound), or at this point if there is no bound."""
+        bound = float(self.loss.curvature_bound()) if hasattr(self.loss, "curvature_bound") else math.inf
+        if math.isfinite(bound):
+            if math.isnan(self._lipschitz):
+                self._lipschitz = bound * largest_eigenvalue(self.design, self.c)
+            return self._lipschitz
+        if point is None or not self.has_curvature:
+            return math.inf
+        return largest_eigenvalue(self.design, point.curvature)
+
+    def null_value(self) -> float:
+        """The objective at zero parameters: the yardstick of relative gaps."""
+        scores = np.zeros(self.design.n) if self.offset is None else self.offset.copy()
+        return self.point(np.zeros(self.size), scores).objective
+
+
+def largest_eigenvalue(design: Design, h: np.ndarray, rounds: int = 30) -> float:
+    """λ_max of X̃ᵀ diag(h) X̃ by power iteration, with a margin for what has not converged."""
+    if design.size <= 256 and not design.sparse:
+        return float(np.linalg.eigvalsh(design.hessian(h))[-1])
+    v = np.random.default_rng(0).normal(size=design.size)
+    size = 0.0
+    for _ in range(rounds):
+        v /= np.linalg.norm(v)
+        v = design.correlations(h * design.scores(v))
+        before, size = size, float(np.linalg.norm(v))
+        if size == 0.0 or abs(size - before) <= 1e-3 * size:
+            break
+    return 1.02 * size
+
+
+@dataclasses.dataclass(frozen=True)
+class Step:
+    """One line of the trace."""
+
+    iteration: int
+    objective: float
+    gap: float
+    gradient_norm: float
+    passes: float
+    seconds: float
+
+
+@dataclasses.dataclass
+class Outcome:
+    """What the driver returns: the best certified point, its certificate and the trace."""
+
+    point: Point
+    certificate: GapCertificate
+    trace: list[Step]
+    reason: str
+
+
+STOPS = ("gap", "gradient", "decrease")
+
+
+def check_stop(stop: str) -> None:
+    if stop not in STOPS:
+        raise UsageError(f"there is no stop rule named {stop!r}{nearest(stop, STOPS)}", where="stop")
+
+
+def run(
+    risk: Risk,
+    method: Iterator[Point],
+    *,
+    stop: str = "gap",
+    tol: float = 1e-6,
+    max_iter: int = 1000,
+    every: int = 1,
+    callback: Any = None,
+) -> Outcome:
+    """Drive a method until its stop rule holds, it ends, its iterations run out, or Ctrl-C.
+
+    ``every`` says how often a dual point is formed (it may cost a pass); the trace has every iteration.
+    """
+    check_stop(stop)
+    started, null = time.perf_counter(), risk.null_value()
+    trace: list[Step] = []
+    best: Point | None = None
+    best_dual, last, norm, passes = -math.inf, math.inf, math.nan, risk.design.passes
+    status, reason, iteration = None, "iterations", 0
+
+    def certify(point: Point) -> None:
+        nonlocal best, best_dual, norm
+        norm = float(np.linalg.norm(risk.penalty.stationarity(point.theta, risk.gradient(point))))
+        value, point.z = dual_value(risk, point)
+        point.gap = point.objective - value
+        best_dual = max(best_dual, value)
+        if best is None or point.objective <= best.objective:
+            best = point
+
+    try:
+        for point in method:
+            due = iteration % every == 0 or iteration >= max_iter or stop == "gradient"
+            if due or best is None:
+                certify(point)
+            objective = point.objective
+            gap = objective - best_dual
+            seconds = time.perf_counter() - started
+            trace.append(Step(iteration, objective, gap, norm, risk.design.passes - passes, seconds))
+            if callback is not None:
+                callback(trace[-1])
+            decrease = (last - objective) / max(abs(objective), 1e-3 * abs(null)) if iteration else math.inf
+            last = objective
+            if stop == "gap" and relative_gap(gap, objective, null) <= tol:
+                if best is not point:
+                    certify(point)
+                reason = "gap"
+                break
+            if stop == "gradient" and norm <= tol:
+                reason = "gradient"
+                break
+            if stop == "decrease" and 0.0 <= decrease <= tol:
+                reason = "decrease"
+                break
+            if iteration >= max_iter:
+                break
+            iteration += 1
+        else:
+            reason = "stalled"
+            if best is not point:
+                certify(point)
+    except KeyboardInterrupt:
+        if best is None:
+            raise
+        status, reason = Status.INTERRUPTED, "interrupted"
+    assert best is not None
+    if reason != "gap" and best is not point and status is None:
+        certify(point)
+    certificate = gap_certificate(
+        best.objective,
+        best_dual,
+        null,
+        tol,
+        gradient_norm=float(np.linalg.norm(risk.penalty.stationarity(best.theta, risk.gradient(best)))),
+        newton_decrement=best.decrement,
+        largest_step=_largest_step(risk),
+        status=status,
+    )
+    return Outcome(best, certificate, trace, reason)
+
+
+def _largest_step(risk: Risk) -> float:
+    """2/λ_max, where it is known without another look at the data."""
+    return 2.0 / risk._lipschitz if risk._lipschitz > 0.0 else math.nan

@@ -1,0 +1,185 @@
+"""``tl.minimize``: every solver by its name, on any loss and penalty for which it makes sense."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import numpy as np
+
+from ..batch.methods import STOCHASTIC, solve
+from ..batch.problem import as_matrix, as_targets, as_vector, as_weights, build
+from ..batch.risk import Outcome, Risk, Step
+from ..certify.records import GapCertificate, Status
+from ..errors import UsageError
+from ..parts.losses import LOSSES
+from ..parts.losses import loss as make_loss
+from ..parts.penalties import PENALTIES
+from ..parts.penalties import penalty as make_penalty_part
+
+
+@dataclasses.dataclass
+class Solution:
+    """A minimiser with its proof: coefficients, certificate and the trace of how it was reached."""
+
+    coef: np.ndarray
+    intercept: float
+    method: str
+    reason: str
+    certificate: GapCertificate
+    trace: list[Step]
+    classes: np.ndarray | None = None
+    alpha: float | None = None
+
+    @property
+    def status(self) -> Status:
+        """How far the result can be trusted; ``str()`` of it advises."""
+        return self.certificate.status
+
+    @property
+    def proven(self) -> bool:
+        return self.certificate.proven
+
+    def scores(self, X: Any) -> np.ndarray:
+        """X·coef + intercept."""
+        return np.asarray(X @ self.coef + self.intercept)
+
+    def plot(self, path: Any = None) -> Any:
+        """The gap against passes and seconds, as a matplotlib figure, saved when a path is given."""
+        from ..report.convergence import draw
+
+        return draw({self.method: self}, path)
+
+    def __str__(self) -> str:
+        return f"{self.method} ({self.reason}), {len(self.trace) - 1} iterations: {self.certificate}"
+
+
+def _part(given: Any, known: dict[str, Any], make: Any, options: dict[str, Any]) -> Any:
+    """A part by name takes the options that are fields of it."""
+    if isinstance(given, str) and given in known:
+        fields = {name: options.pop(name) for name in known[given]._fields if name in options}
+        return make(given, **fields)
+    return make(given)
+
+
+def minimize(
+    X: Any,
+    y: Any,
+    loss: Any = "squared",
+    penalty: Any = None,
+    method: str = "auto",
+    *,
+    alpha: Any = 1.0,
+    l1_ratio: float = 0.5,
+    penalty_weights: Any = None,
+    groups: Any = None,
+    lower: Any = None,
+    upper: Any = None,
+    intercept: bool = True,
+    sample_weight: Any = None,
+    offset: Any = None,
+    start: Any = None,
+    stop: str = "gap",
+    tol: float = 1e-6,
+    max_iter: int | None = None,
+    step: str = "backtracking",
+    rate: float | None = None,
+    standardise: bool = True,
+    callback: Any = None,
+    **parameters: float,
+) -> Any:
+    """Minimise the weighted mean loss plus a penalty, and prove how close the result is.
+
+    Parameters
+    ----------
+    X : dense, CSR or CSC matrix, float64 or float32
+    y : targets; two labels of any kind for losses on signs
+    loss : name or part; its fields (``delta``, ``quantile``, …) are given by name
+    penalty : None, "l1", "l2", "elastic_net", "group_l1", "nonnegative", "box", or a part of your own
+    method : "auto", "gradient", "newton", "irls", "stochastic", "coordinate", "block", "fista", "sparsa", "owlqn",
+        "interior", "normal", "qr" or "svd"
+    alpha : the penalty's strength; a sequence of them gives a warm-started path, a list of solutions
+    l1_ratio : the share of L1 in the elastic net
+    penalty_weights : a factor of the penalty for each coefficient
+    groups : a label a column, for "group_l1" and "block"
+    lower, upper : bounds on the coefficients, one for all or one each
+    intercept : whether an unpenalised constant is fitted
+    sample_weight, offset : one number a row
+    start : a Solution, or (coefficients, intercept), to start from
+    stop : "gap" (relative duality gap ≤ tol), "gradient" (norm of the smallest subgradient) or "decrease" (relative
+        decrease of the objective). Whatever the rule, only a gap within tol is called proven.
+    max_iter : iterations allowed (each method has its own default)
+    step, rate : for "gradient": "backtracking", "exact" or "constant", and the constant step
+    standardise : work on standardised columns, so that their scale does not decide convergence; the problem is the same
+    callback : called with each line of the trace
+
+    Returns
+    -------
+    Solution, or a list of them when ``alpha`` is a sequence
+
+    Examples
+    --------
+    >>> import numpy as np, trueline as tl
+    >>> X = np.array([[0.0], [1.0], [2.0], [3.0]])
+    >>> solution = tl.minimize(X, [1.0, 3.0, 5.0, 7.0], penalty="l1", alpha=0.5)
+    >>> solution.coef.round(6), round(solution.intercept, 6), solution.proven
+    (array([1.6]), 1.6, True)
+    """
+    options: dict[str, Any] = dict(parameters)
+    matrix = as_matrix(X)
+    loss_part = _part(loss, LOSSES, make_loss, options)
+    targets, classes = as_targets(y, loss_part, matrix.shape[0])
+    weights = as_weights(sample_weight, matrix.shape[0])
+    shift = None if offset is None else as_vector(offset, "offset", matrix.shape[0])
+    alphas = np.atleast_1d(np.asarray(alpha, dtype=float))
+    solutions: list[Solution] = []
+    for strength in alphas:
+        given = {**options, "alpha": float(strength), "l1_ratio": l1_ratio}
+        penalty_part = _part(penalty, PENALTIES, make_penalty_part, given)
+        unknown = given.keys() - {"alpha", "l1_ratio"}
+        if unknown:
+            raise UsageError(f"minimize has no parameter {sorted(unknown)[0]!r}, nor has this loss or penalty")
+        risk = build(
+            matrix, targets, loss_part, penalty_part, weights=weights, intercept=intercept,
+            penalty_weights=penalty_weights, groups=groups, lower=lower, upper=upper, offset=shift,
+            standardise=standardise,
+        )  # fmt: skip
+        solutions.append(
+            _solved(
+                risk, method, _start(solutions[-1] if solutions else start, risk), classes, float(strength),
+                stop=stop, tol=tol, max_iter=max_iter, callback=callback, step=step, rate=rate,
+            )
+        )  # fmt: skip
+    return solutions if np.ndim(alpha) else solutions[0]
+
+
+def _solved(
+    risk: Risk,
+    method: str,
+    start: np.ndarray,
+    classes: np.ndarray | None,
+    alpha: float,
+    *,
+    step: str,
+    rate: Any,
+    **rules: Any,
+) -> Solution:
+    outcome: Outcome
+    if method == STOCHASTIC:
+        from .stochastic import stochastic
+
+        outcome, why = stochastic(risk, start, rate=rate, **rules), "asked for"
+    else:
+        extra = {"search": step, "rate": rate} if method == "gradient" else {}
+        outcome, method, why = solve(risk, method, start=start, **extra, **rules)
+    coef, constant = risk.design.split(outcome.point.theta)
+    coef = np.where(outcome.point.theta[: risk.design.d] == 0.0, 0.0, coef)
+    return Solution(coef, constant, method, why, outcome.certificate, outcome.trace, classes, alpha)
+
+
+def _start(given: Any, risk: Risk) -> np.ndarray:
+    """Parameters to start from, in the solver's coordinates."""
+    if given is None:
+        return np.zeros(risk.size)
+    coef, intercept = (given.coef, given.intercept) if isinstance(given, Solution) else given
+    return risk.design.join(as_vector(coef, "start", risk.design.d), float(intercept))
