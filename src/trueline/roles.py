@@ -77,6 +77,101 @@ class Penalty(Protocol):
 
 
 @runtime_checkable
+class Mirror(Protocol):
+    """A distance for online learning, as a mirror map: the shortest form in which a user can write a geometry.
+
+    The engine keeps dual weights θ, moves them by θ ← θ − rate·gradient, and predicts with w = ∇ψ*(θ). The map may
+    couple the coordinates through one number, the total Σ_j mass(θ_j). θ starts at 0.
+    """
+
+    def weight(self, dual: float, total: float) -> float:
+        """w_j, from θ_j and the total."""
+        ...
+
+    def mass(self, dual: float) -> float:
+        """What θ_j adds to the total."""
+        ...
+
+    def conjugate(self, total: float) -> float:
+        """ψ*(θ), from the total."""
+        ...
+
+    def divergence(self, u: Any) -> float:
+        """B(u, w₁) of a whole comparator u (NumPy, never compiled); infinity where u is not allowed."""
+        ...
+
+
+@runtime_checkable
+class Geometry(Protocol):
+    """A distance for online learning in the form that the engine runs; ``parts.geometries`` makes it of a Mirror.
+
+    Class attributes: ``linked`` says that the weights are not the duals themselves (mass and weight are used);
+    ``adaptive`` that ``move`` keeps a memory per coordinate; ``normed`` that ``step`` or ``slope`` need ‖x‖².
+    ``shift`` follows the largest ``height`` of a dual, so that exp(dual − shift) neither overflows nor vanishes.
+    """
+
+    def weight(self, dual: float, total: float, shift: float) -> float:
+        """w_j."""
+        ...
+
+    def mass(self, dual: float, shift: float) -> float:
+        """What θ_j adds to the total."""
+        ...
+
+    def height(self, dual: float) -> float:
+        """The exponent that the shift must follow; 0 where there is none."""
+        ...
+
+    def step(self, rate: float, norm2: float) -> float:
+        """The step for a row of this squared norm."""
+        ...
+
+    def slope(self, loss: Any, score: float, y: float, gain: float) -> float:
+        """The slope to follow; ``gain`` is how far the score falls per unit of slope."""
+        ...
+
+    def move(self, dual: float, memory: float, gradient: float, step: float) -> tuple[float, float]:
+        """The next dual and memory of one coordinate."""
+        ...
+
+    def excess(
+        self, loss: Any, score: float, y: float, slope: float, norm2: float, step: float, before: float, after: float
+    ) -> float:
+        """g·(w_t − w_{t+1}) − B(w_{t+1}, w_t)/step, the round's term of the universal regret bound.
+
+        ``before`` and ``after`` are ψ*(θ) around the update of a linked geometry.
+        """
+        ...
+
+    def conjugate(self, total: float, shift: float) -> float:
+        """ψ*(θ) of a linked geometry."""
+        ...
+
+    def divergence(self, u: Any) -> float:
+        """B(u, w₁) of a whole comparator u (NumPy, never compiled)."""
+        ...
+
+
+@runtime_checkable
+class OnlineRecord(Protocol):
+    """What every online learner's record offers: the estimators, the command line and the service use only this.
+
+    Rows are learned in order; predictions are those made *before* each update (on the target's scale for
+    regression, the probability or score of +1 for two classes, one column a class for more). A refusal leaves the
+    record unchanged. A row at a time and a block at a time give bit-identical states.
+    """
+
+    kind: ClassVar[str]
+
+    def learn(self, X: Any, y: Any, weights: Any = None) -> Any: ...
+    def predict(self, X: Any) -> Any: ...
+    def learn_one(self, features: dict[str, float], y: Any, weight: float = 1.0) -> Any: ...
+    def predict_one(self, features: dict[str, float]) -> Any: ...
+    def certificate(self) -> Any: ...
+    def to_state(self) -> tuple[dict[str, Any], dict[str, Any]]: ...
+
+
+@runtime_checkable
 class Rows(Protocol):
     """A layout of examples: dense, sparse or sliding. Row i is read in place, never copied."""
 
@@ -90,4 +185,18 @@ class Rows(Protocol):
 
     def norm2(self, i: int) -> float:
         """‖x_i‖²."""
+        ...
+
+    def begin(self, i: int) -> int:
+        """The first k of row i; ``end(i)`` is one past the last."""
+        ...
+
+    def end(self, i: int) -> int: ...
+
+    def column(self, k: int) -> int:
+        """The column of entry k."""
+        ...
+
+    def entry(self, i: int, k: int) -> float:
+        """The value of entry k of row i."""
         ...

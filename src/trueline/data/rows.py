@@ -1,8 +1,16 @@
-"""Row layouts: how a kernel reads example i in place. Dense, sparse and sliding live here and nowhere else."""
+"""Row layouts: how a kernel reads example i in place. Dense, sparse and sliding live here and nowhere else.
+
+A kernel that needs single entries walks ``for k in range(rows.begin(i), rows.end(i))`` and asks for
+``rows.column(k)`` and ``rows.entry(i, k)``; the whole-row methods are the same walks, vectorised.
+"""
 
 from __future__ import annotations
 
 from typing import Any, NamedTuple
+
+import numpy as np
+
+from .._jit import teach
 
 
 class Dense(NamedTuple):
@@ -26,6 +34,18 @@ class Dense(NamedTuple):
         for j in range(self.X.shape[1]):
             total += self.X[i, j] * self.X[i, j]
         return total
+
+    def begin(self, i):
+        return 0
+
+    def end(self, i):
+        return self.X.shape[1]
+
+    def column(self, k):
+        return k
+
+    def entry(self, i, k):
+        return self.X[i, k]
 
 
 class Sparse(NamedTuple):
@@ -51,3 +71,29 @@ class Sparse(NamedTuple):
         for k in range(self.indptr[i], self.indptr[i + 1]):
             total += self.data[k] * self.data[k]
         return total
+
+    def begin(self, i):
+        return self.indptr[i]
+
+    def end(self, i):
+        return self.indptr[i + 1]
+
+    def column(self, k):
+        return self.indices[k]
+
+    def entry(self, i, k):
+        return self.data[k]
+
+
+def rows_of(X: Any) -> Any:
+    """The layout of a C-ordered float64 array or a SciPy CSR matrix, ready for compiled code."""
+    if hasattr(X, "indptr"):
+        layout: Any = Sparse(
+            np.ascontiguousarray(X.data, dtype=np.float64),
+            np.ascontiguousarray(X.indices, dtype=np.int32 if X.shape[1] < 2**31 else np.int64),
+            np.ascontiguousarray(X.indptr, dtype=np.int64),
+        )
+    else:
+        layout = Dense(np.ascontiguousarray(X, dtype=np.float64))
+    teach(layout)
+    return layout

@@ -1,0 +1,81 @@
+"""Searching comparators: weights on a simplex from moments, and any loss by a second pass over the rows."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from .engine import NO_WEIGHTS, risk
+
+
+def entropic_best(G: np.ndarray, intercept: bool, radius: float, entropy: float) -> np.ndarray:
+    """Good u (intercept first) for L_u + entropy·RE(u‖w₁), on the simplex, or on (Ux, −Ux) when radius = U > 0.
+
+    Multiplicative steps with backtracking: any u is valid, so a search that stops early costs tightness, not truth.
+    """
+    first = 0 if intercept else 1
+    A, b = G[first:-1, first:-1], G[first:-1, -1]
+    d = len(b)
+    signed = radius > 0.0
+    u = np.zeros(len(G) - 1)
+    if d == 0:
+        return u
+
+    def point(v: np.ndarray) -> np.ndarray:
+        return radius * (v[:d] - v[d:]) if signed else v
+
+    def value(v: np.ndarray) -> float:
+        w = point(v)
+        inside = v[v > 0.0]
+        return float(w @ A @ w - 2.0 * b @ w) + entropy * float(np.sum(inside * np.log(inside)))
+
+    v = np.full(2 * d if signed else d, 1.0 / (2 * d if signed else d))
+    now = value(v)
+    step = 1.0 / max(1e-300, 2.0 * float(np.abs(A).max(initial=0.0)) * max(1.0, radius) ** 2 + entropy)
+    for _ in range(300):
+        pull = 2.0 * (A @ point(v) - b)
+        gradient = np.concatenate([radius * pull, -radius * pull]) if signed else pull
+        gradient = gradient + entropy * np.log(np.maximum(v, 1e-300))
+        gradient -= gradient.min()
+        while True:
+            trial = v * np.exp(-step * gradient)
+            trial /= trial.sum()
+            then = value(trial)
+            if then <= now or step < 1e-300:
+                break
+            step *= 0.5
+        done = now - then <= 1e-9 * abs(now)
+        v, now = trial, min(now, then)
+        step *= 2.0
+        if done and _ > 20:
+            break
+    u[first:] = point(v)
+    return u
+
+
+def search(
+    rows: Any, y: np.ndarray, weights: np.ndarray, loss: Any, intercept: bool, width: int, ridges: tuple[float, ...],
+    starts: list[np.ndarray],
+) -> list[tuple[np.ndarray, float]]:  # fmt: skip
+    """(u, Σ c·V(y, u·x)) for minimisers of the loss plus ½ridge·‖u‖², each ridge in turn; exact losses, good u."""
+    from scipy.optimize import minimize
+
+    weights = NO_WEIGHTS if weights is None else weights
+    gradient = np.zeros(width + 1)
+    found: list[tuple[np.ndarray, float]] = [(u, float(risk(rows, y, weights, loss, u, gradient))) for u in starts]
+
+    def objective(u: np.ndarray, ridge: float) -> tuple[float, np.ndarray]:
+        value = risk(rows, y, weights, loss, u, gradient)
+        slope = gradient + ridge * u
+        if not intercept:
+            slope[0] = 0.0
+        total = value + 0.5 * ridge * float(u @ u)
+        return (total, slope) if math.isfinite(total) else (1e300, np.zeros_like(slope))
+
+    for ridge in ridges:
+        start = min(found, key=lambda pair: pair[1] + 0.5 * ridge * float(pair[0] @ pair[0]))[0]
+        u = minimize(objective, start, args=(ridge,), jac=True, method="L-BFGS-B", options={"maxiter": 200}).x
+        found.append((u, float(risk(rows, y, weights, loss, u, gradient))))
+    return [pair for pair in found if math.isfinite(pair[1])]

@@ -1,0 +1,140 @@
+"""The door of the online learners: what a block, a target or a weight must be, refused in one sentence otherwise."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ..errors import DataError
+
+LARGEST = 1e100  # squares and products of larger entries overflow
+
+
+def matrix(X: Any) -> Any:
+    """A C-ordered float64 array of two dimensions, or CSR; not checked entry by entry (the engine sees bad ones)."""
+    if hasattr(X, "tocsr"):
+        return X.tocsr() if X.dtype == np.float64 else X.tocsr().astype(np.float64)
+    if not isinstance(X, np.ndarray) or X.dtype != np.float64:
+        try:
+            X = np.asarray(X)
+            X = X.astype(np.float64)
+        except (TypeError, ValueError):
+            raise DataError(
+                "X has entries that are not numbers; give numbers only, or encode them first", where="X"
+            ) from None
+    if X.ndim != 2:
+        raise DataError(f"X has {X.ndim} dimension(s); give a table of rows and columns", where="X")
+    return np.ascontiguousarray(X)
+
+
+def check_width(X: Any, names: list[str]) -> None:
+    if X.shape[1] != len(names):
+        raise DataError(
+            f"X has {X.shape[1]} features, but this learner is expecting {len(names)} features as input", where="X"
+        )
+
+
+def targets(y: Any, n: int, kind: str) -> np.ndarray:
+    """Targets as float64, legal for the loss: 0/1 and booleans become ±1 where signs are wanted."""
+    try:
+        y = np.asarray(y)
+        y = np.ascontiguousarray(y, dtype=np.float64).reshape(-1)
+    except (TypeError, ValueError):
+        raise DataError(f"y has entries that are not numbers (the first is {_first_text(y)!r})", where="y") from None
+    if len(y) != n:
+        raise DataError(f"X has {n} rows but y has {len(y)} entries", where="y")
+    bad = ~(np.abs(y) <= LARGEST)
+    if bad.any():
+        at = int(np.argmax(bad))
+        raise DataError(f"y has {int(bad.sum())} entries that are {_what(y[at])}, the first in row {at}", where="y")
+    if kind == "sign":
+        found = np.unique(y)
+        if np.isin(found, (0.0, 1.0)).all() and 0.0 in found:
+            return 2.0 * y - 1.0
+        if not np.isin(found, (-1.0, 1.0)).all():
+            bad = ~np.isin(y, (-1.0, 0.0, 1.0))
+            at = int(np.argmax(bad))
+            what = f"{y[at]:g} in row {at}" if bad.any() else "−1, 0 and 1 together"
+            raise DataError(f"y has {what}; a loss on two classes takes −1 and 1, or 0 and 1", where="y")
+    if kind in ("nonnegative", "positive"):
+        bad = y < 0.0 if kind == "nonnegative" else y <= 0.0
+        if bad.any():
+            at = int(np.argmax(bad))
+            raise DataError(f"y has {y[at]:g} in row {at}; this loss takes {kind} targets", where="y")
+    return y
+
+
+def codes(y: Any, n: int, classes: tuple[Any, ...]) -> np.ndarray:
+    """The index of each label among the classes."""
+    labels = np.asarray(y).reshape(-1)
+    if len(labels) != n:
+        raise DataError(f"X has {n} rows but y has {len(labels)} entries", where="y")
+    known = {label: code for code, label in enumerate(classes)}
+    found = np.array([known.get(label, -1) for label in labels.tolist()])
+    if (found < 0).any():
+        at = int(np.argmax(found < 0))
+        shown = ", ".join(repr(c) for c in classes[:8]) + (", …" if len(classes) > 8 else "")
+        raise DataError(
+            f"y has the unknown class {labels.tolist()[at]!r} in row {at}; the classes are {shown}", where="y"
+        )
+    return found
+
+
+def target(y: Any, kind: str) -> float:
+    """One target; as :func:`targets`, faster."""
+    if type(y) is float and kind == "real" and abs(y) <= LARGEST:
+        return y
+    return float(targets(np.atleast_1d(np.asarray(y)), 1, kind)[0])
+
+
+def weights(given: Any, n: int) -> np.ndarray:
+    """Importance weights as float64, or an empty array for none."""
+    if given is None:
+        return np.empty(0)
+    try:
+        c = np.ascontiguousarray(given, dtype=np.float64).reshape(-1)
+    except (TypeError, ValueError):
+        raise DataError("sample_weight has entries that are not numbers", where="sample_weight") from None
+    if len(c) != n:
+        raise DataError(f"sample_weight.shape == {c.shape}, expected ({n},): one weight a row", where="sample_weight")
+    bad = ~((c >= 0.0) & (c <= LARGEST))
+    if bad.any():
+        at = int(np.argmax(bad))
+        raise DataError(
+            f"sample_weight has {c[at]:g} in row {at}; weights are finite and not negative", where="sample_weight"
+        )
+    return c
+
+
+def refuse_bad_rows(X: Any, names: list[str]) -> None:
+    """Raise for the first entry of X that no learner can use; return if there is none."""
+    values = X.data if hasattr(X, "indptr") else X
+    bad = ~(np.abs(values) <= LARGEST)
+    if not bad.any():
+        return
+    if hasattr(X, "indptr"):
+        at = int(np.argmax(bad))
+        row, column, value = int(np.searchsorted(X.indptr, at, "right") - 1), int(X.indices[at]), X.data[at]
+    else:
+        row, column = np.unravel_index(int(np.argmax(bad)), X.shape)
+        value = X[row, column]
+    name = names[column] if column < len(names) else f"x{column}"
+    raise DataError(
+        f"X has {int(bad.sum())} unusable entries: column {name!r} has {_what(value)} in row {int(row)}; give finite "
+        f"numbers (Input X contains NaN or infinity is refused, missing values must be filled or dropped first)",
+        where=name,
+    )
+
+
+def _what(value: float) -> str:
+    if np.isnan(value):
+        return "NaN"
+    if np.isinf(value):
+        return "infinity"
+    return f"{value:g} (too large: its square overflows)"
+
+
+def _first_text(y: Any) -> Any:
+    flat = np.asarray(y, dtype=object).reshape(-1)
+    return next((v for v in flat if not isinstance(v, (int, float, np.number))), flat[0] if len(flat) else None)

@@ -1,0 +1,477 @@
+"""The record of an online learner: what it has learned, what it proves, how to go on. No scikit-learn.
+
+One head for regression and for two classes, one head a class otherwise (one against the rest). A refusal for bad
+data leaves the record as it was; a learning rate that overflows stops at the step where it happens, with the state
+before that step kept.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from .._jit import direct
+from ..certify.records import Certificate
+from ..data.rows import rows_of
+from ..errors import DataError, UsageError
+from ..parts.losses import loss as loss_part
+from ..parts.rates import Rate
+from . import inputs, regret, saving, state
+from .engine import NO_ORDER, NO_WEIGHTS, learn, means, read_weights, scores, sum_masses
+from .named import Layout
+from .sums import WIDEST, Sums
+
+
+class Head:
+    """One weight vector: the engine's table and numbers."""
+
+    def __init__(self, table: np.ndarray, numbers: np.ndarray) -> None:
+        self.table = table
+        self.numbers = numbers
+
+
+class OnlineModel:
+    """An online learner of any loss in any geometry.
+
+    >>> from trueline.parts.geometries import geometry
+    >>> model = OnlineModel("squared", geometry("additive"), Rate(0.1))
+    >>> model.learn(np.ones((3, 1)), np.array([1.0, 1.0, 1.0])).round(3).tolist()
+    [0.0, 0.2, 0.36]
+    >>> model.learn_one({"x0": 1.0}, 1.0)  # doctest: +SKIP
+    """
+
+    kind = "online"
+
+    def __init__(
+        self,
+        loss: Any,
+        geometry: Any,
+        rate: Rate,
+        *,
+        l1: float = 0.0,
+        l2: float = 0.0,
+        intercept: bool = True,
+        certificate: bool = True,
+        batch: int = 1,
+        average: bool = False,
+        classes: tuple[Any, ...] | None = None,
+        names: list[str] | None = None,
+        loss_range: float | None = None,
+        keep_rows: bool = False,
+    ) -> None:
+        self.loss = loss_part(loss)
+        self.geometry = geometry
+        linked, adaptive, _ = state.flags(geometry)
+        self.rate = rate
+        self.l1, self.l2 = float(l1), float(l2)
+        self.intercept, self.certified, self.average = bool(intercept), bool(certificate), bool(average)
+        self.batch = int(batch)
+        self.classes = classes
+        self.loss_range = loss_range
+        self.epochs = 0  # passes that fit made
+        self.hindsight: dict[str, Any] | None = None  # what a second pass found
+        self.late = 0  # features that appeared after the first example
+        self.progress: list[dict[str, Any]] = []
+        self.names: list[str] = []
+        self.sums: Sums | None = None
+        self.squared = type(self.loss).__name__ == "Squared" and type(self.loss).__module__ == "trueline.parts.losses"
+        self.kept: list[Any] | None = [] if keep_rows else None  # mistake rounds, for a slack bound
+        self.probabilistic = type(self.loss).__name__ == "Logistic"
+        self._identity = not hasattr(self.loss, "mean") or self.loss.mean(0.3) == 0.3
+        if self.l1 + self.l2 > 0.0 and (linked or adaptive):
+            name = getattr(type(self.geometry), "name", type(self.geometry).__name__)
+            raise UsageError(
+                f"a penalty cannot join the {name} geometry; use 'additive', 'normalised' or 'implicit' with it, or limit "
+                f"the weights by the geometry's own radius",
+                where="penalty",
+            )
+        self.heads = [self._new_head() for _ in range(1 if classes is None or len(classes) < 3 else len(classes))]
+        self._index: dict[str, int] = {}
+        self._layouts: dict[tuple[str, ...], Layout] = {}
+        self._last_keys: list[str] | None = None
+        self._last_layout: Any = None
+        self._next_record = 1
+        self._last_loss = self._last_weight = 0.0
+        if names is not None:
+            self._name(names)
+
+    # What it is
+
+    @property
+    def examples(self) -> int:
+        """Rounds so far."""
+        return int(self.heads[0].numbers[state.ROUNDS])
+
+    @property
+    def width(self) -> int:
+        """Features so far."""
+        return len(self.names)
+
+    @property
+    def unit(self) -> float:
+        """Tables print (s − y)², without the half of ``Squared.value``."""
+        return 2.0 if self.squared else 1.0
+
+    def weights(self, head: int = 0) -> np.ndarray:
+        """The weights that predict next, intercept first; their mean over the run when averaging."""
+        one = self.heads[head]
+        out = np.empty(self.width + 1)
+        if self.average and one.numbers[state.WEIGHT] > 0.0:
+            plain = not (
+                self.l1 + self.l2 > 0.0 or one.numbers[state.LINKED] or one.numbers[state.ADAPTIVE] or self.batch > 1
+            )
+            sums = one.table[state.AVERAGE, : self.width + 1]
+            mean = sums / one.numbers[state.WEIGHT]
+            return mean + one.table[state.DUAL, : self.width + 1] if plain else mean.copy()
+        read_weights(self.geometry, one.table, one.numbers, out)
+        return out
+
+    @property
+    def coef(self) -> np.ndarray:
+        """One row a head; a single row is flat."""
+        rows = np.array([self.weights(h)[1:] for h in range(len(self.heads))])
+        return rows[0] if len(rows) == 1 else rows
+
+    @property
+    def intercept_(self) -> Any:
+        """The intercept, one a head."""
+        values = np.array([self.weights(h)[0] for h in range(len(self.heads))])
+        return float(values[0]) if len(values) == 1 else values
+
+    # Learning and predicting, blocks
+
+    def learn(self, X: Any, y: Any, weights: Any = None, order: np.ndarray | None = None) -> np.ndarray:
+        """Learn rows in order (or in the given order); the predictions made before each update."""
+        X = inputs.matrix(X)
+        if not self.names:
+            self._name([f"x{j}" for j in range(X.shape[1])])
+        inputs.check_width(X, self.names)
+        targets = self._targets(y, X.shape[0])
+        weights = inputs.weights(weights, X.shape[0])
+        rows = rows_of(X)
+        sequence = NO_ORDER if order is None else np.ascontiguousarray(order, dtype=np.int64)
+        n = len(sequence) if order is not None else X.shape[0]
+        out = np.empty((len(self.heads), n))
+        before = self._snapshot()
+        bad = self._learn_rows(rows, X, targets, weights, sequence, n, out)
+        if bad is None and self._runaway():
+            bad = n - 1
+        if bad is not None:
+            self._restore(before)
+            inputs.refuse_bad_rows(X, self.names)
+            # The data are usable, so the rate is not: the rows before the step that overflowed stay learned.
+            self._learn_rows(rows, X, targets, weights, sequence, bad, out)
+            raise self._overflow(f"row {int(sequence[bad]) if len(sequence) else bad}")
+        return self._outward(out)
+
+    def _learn_rows(
+        self, rows: Any, X: Any, targets: np.ndarray, weights: np.ndarray, order: np.ndarray, n: int, out: np.ndarray
+    ) -> int | None:
+        """Run every head over the rows, stopping at doubling counts to write a record; the first bad position."""
+        start = 0
+        while start < n:
+            stop = min(n, start + max(1, self._next_record - self.examples))
+            for h, head in enumerate(self.heads):
+                reached = learn(
+                    rows, targets[h], weights, order, start, stop, self.loss, self.geometry, head.table, head.numbers,
+                    out[h],
+                )  # fmt: skip
+                if reached < stop:
+                    return int(reached)
+            self._count(X, targets, weights, order, start, stop, out)
+            if self.examples >= self._next_record:
+                last = int(order[stop - 1]) if len(order) else stop - 1
+                self._record(self._label(targets, last), out[:, stop - 1])
+            start = stop
+        return None
+
+    def _label(self, targets: np.ndarray, i: int) -> Any:
+        if self.classes is None:
+            return float(targets[0, i])
+        if len(self.heads) == 1:
+            return self.classes[-1 if targets[0, i] > 0.0 else 0]
+        return self.classes[int(np.argmax(targets[:, i]))]
+
+    def predict(self, X: Any) -> np.ndarray:
+        """Predictions of rows, on the target's scale."""
+        X = inputs.matrix(X)
+        inputs.check_width(X, self.names)
+        rows = rows_of(X)
+        out = np.empty((len(self.heads), X.shape[0]))
+        for h in range(len(self.heads)):
+            table, numbers, geometry = self._reader(h)
+            if scores(rows, 0, X.shape[0], geometry, table, numbers, out[h]) < X.shape[0]:
+                inputs.refuse_bad_rows(X, self.names)
+                raise DataError("the prediction of some row is not a finite number", where="X")
+        return self._outward(out)
+
+    # Learning and predicting, one dict
+
+    def learn_one(self, features: dict[str, float], y: Any, weight: float = 1.0) -> Any:
+        """Learn one example of named features; the prediction made before the update."""
+        layout = self._layout(features, grow=True)
+        layout.fill(features)
+        if len(self.heads) > 1:
+            return self._learn_one_of_many(layout, features, y, weight)
+        layout.y[0] = target = self._target(y)
+        share = NO_WEIGHTS
+        if weight != 1.0:
+            share = layout.c
+            share[0] = inputs.weights([weight], 1)[0]
+        head = self.heads[0]
+        if layout.learn is None:
+            layout.learn = direct(learn, layout.rows, layout.y, share, NO_ORDER, 0, 1, self.loss, self.geometry, head.table, head.numbers, layout.out)  # fmt: skip
+        if layout.learn(layout.rows, layout.y, share, NO_ORDER, 0, 1, self.loss, self.geometry, head.table, head.numbers, layout.out) == 0:  # fmt: skip
+            self._refuse_one(features, layout)
+        score = layout.out.item()
+        if self.sums is not None or self.kept is not None:
+            self._count_one(layout, target, weight, score)
+        if head.numbers.item(state.ROUNDS) >= self._next_record:
+            self._record(y, layout.out)
+        return score if self._identity else self.loss.mean(score)
+
+    def predict_one(self, features: dict[str, float]) -> Any:
+        """The prediction for one example of named features; names never seen count nothing."""
+        layout = self._layout(features, grow=False)
+        layout.fill(features)
+        if len(self.heads) == 1 and not self.average:
+            head = self.heads[0]
+            if layout.scores is None:
+                layout.scores = direct(scores, layout.rows, 0, 1, self.geometry, head.table, head.numbers, layout.out)
+            if layout.scores(layout.rows, 0, 1, self.geometry, head.table, head.numbers, layout.out) == 0:
+                self._refuse_one(features, layout)
+            score = layout.out.item()
+            return score if self._identity else self.loss.mean(score)
+        out = np.empty((len(self.heads), 1))
+        for h in range(len(self.heads)):
+            table, numbers, geometry = self._reader(h)
+            if scores(layout.rows, 0, 1, geometry, table, numbers, out[h]) == 0:
+                self._refuse_one(features, layout)
+        return self._outward(out)[0]
+
+    def _learn_one_of_many(self, layout: Layout, features: dict[str, float], y: Any, weight: float) -> np.ndarray:
+        targets = self._targets([y], 1)
+        share = inputs.weights([weight], 1) if weight != 1.0 else NO_WEIGHTS
+        out = np.empty((len(self.heads), 1))
+        before = self._snapshot()
+        for h, head in enumerate(self.heads):
+            if learn(layout.rows, targets[h], share, NO_ORDER, 0, 1, self.loss, self.geometry, head.table, head.numbers, out[h]) == 0:  # fmt: skip
+                self._restore(before)
+                self._refuse_one(features, layout)
+        if self.examples >= self._next_record:
+            self._record(y, out[:, 0])
+        return self._outward(out)[0]
+
+    def _layout(self, features: dict[str, float], grow: bool) -> Layout:
+        """The layout of these keys; learning makes room for new names, predicting lets them count nothing."""
+        keys = list(features)
+        if keys == self._last_keys:
+            return self._last_layout
+        known = tuple(keys)
+        layout = self._layouts.get(known)
+        if layout is None:
+            new = [name for name in keys if name not in self._index]
+            if new and grow:
+                for name in new:
+                    if not isinstance(name, str):
+                        raise DataError(f"feature name {name!r} is not a string", where=str(name))
+                self._name([*self.names, *new])
+            if new and not grow:
+                # A table column that is always 0 stands for every unknown name.
+                self._room(self.width + 1)
+            columns = [self._index.get(name, self.width) for name in keys]
+            layout = Layout(known, columns, self.width)
+            if new and not grow:
+                return layout  # not remembered: the names may be learned later
+            if len(self._layouts) >= 256:
+                self._layouts.clear()
+            self._layouts[known] = layout
+        self._last_keys, self._last_layout = keys, layout
+        return layout
+
+    # Inside
+
+    def _new_head(self) -> Head:
+        numbers = np.zeros(state.NUMBERS)
+        numbers[[state.RATE, state.POWER, state.L1, state.L2]] = self.rate.base, self.rate.power, self.l1, self.l2
+        numbers[[state.INTERCEPT, state.CERTIFY, state.BATCH, state.AVERAGING]] = (
+            self.intercept, self.certified, self.batch, self.average,
+        )  # fmt: skip
+        numbers[[state.LINKED, state.ADAPTIVE, state.NORMED]] = state.flags(self.geometry)
+        return Head(np.zeros((state.TABLE_ROWS, 1)), numbers)
+
+    def _name(self, names: list[str]) -> None:
+        """Take these names (the old ones first) and make room for them."""
+        if len(set(names)) != len(names):
+            raise DataError("feature names repeat; give each column a name of its own", where="names")
+        if self.examples:
+            self.late += len(names) - len(self.names)
+        self.names = list(names)
+        self._index = {name: j for j, name in enumerate(self.names)}
+        self._layouts.clear()
+        self._last_keys = None
+        self._room(self.width)
+        for head in self.heads:
+            head.numbers[state.WIDTH] = self.width
+            if head.numbers[state.LINKED]:
+                sum_masses(self.geometry, head.table, head.numbers)
+                if not self.examples:
+                    read_weights(self.geometry, head.table, head.numbers, head.table[state.START])
+        keep = self.certified and self.squared and len(self.heads) == 1 and self.width <= WIDEST and self.batch == 1
+        if keep and (self.sums is not None or not self.examples):
+            if self.sums is None:
+                self.sums = Sums(self.width)
+            elif self.sums.width < self.width:
+                self.sums.widen(self.width)
+        else:
+            self.sums = None
+        for head in self.heads:
+            head.numbers[state.CANDIDATES] = float(self.certified and self.sums is None)
+
+    def _room(self, width: int) -> None:
+        for head in self.heads:
+            if head.table.shape[1] < width + 1:
+                grown = width if not self.examples else max(width, 2 * head.table.shape[1])
+                head.table = state.widened(head.table, grown)
+
+    def _targets(self, y: Any, n: int) -> np.ndarray:
+        """One row of targets a head."""
+        if self.classes is None:
+            return inputs.targets(y, n, self.loss.targets)[None, :]
+        codes = inputs.codes(y, n, self.classes)
+        if len(self.heads) == 1:
+            return np.where(codes == len(self.classes) - 1, 1.0, -1.0)[None, :]
+        return np.where(codes == np.arange(len(self.heads))[:, None], 1.0, -1.0)
+
+    def _target(self, y: Any) -> float:
+        if self.classes is None:
+            return inputs.target(y, self.loss.targets)
+        return float(self._targets([y], 1)[0, 0])
+
+    def _outward(self, out: np.ndarray) -> np.ndarray:
+        """Scores to predictions: one column a head, flat for one."""
+        if not self._identity:
+            flat = np.ascontiguousarray(out).reshape(-1)
+            means(self.loss, flat)
+            out = flat.reshape(out.shape)
+        if len(self.heads) == 1:
+            return out[0]
+        found = out.T
+        if self.probabilistic:
+            found = found / np.maximum(found.sum(axis=1, keepdims=True), 1e-300)
+        return np.ascontiguousarray(found)
+
+    def _reader(self, h: int) -> tuple[np.ndarray, np.ndarray, Any]:
+        """The table, numbers and geometry that predict: the mean weights when averaging."""
+        head = self.heads[h]
+        if not self.average:
+            return head.table, head.numbers, self.geometry
+        table = np.zeros_like(head.table)
+        table[state.DUAL, : self.width + 1] = self.weights(h)
+        numbers = np.zeros(state.NUMBERS)
+        numbers[state.INTERCEPT], numbers[state.WIDTH] = self.intercept, self.width
+        return table, numbers, self.geometry
+
+    def _snapshot(self) -> Any:
+        heads = [(head.table.copy(), head.numbers.copy()) for head in self.heads]
+        extra = (len(self.progress), self._next_record, self._last_loss, self._last_weight, len(self.kept or ()))
+        return heads, None if self.sums is None else self.sums.copy(), extra
+
+    def _restore(self, before: Any) -> None:
+        heads, self.sums, extra = before
+        for head, (table, numbers) in zip(self.heads, heads):
+            head.table, head.numbers = table, numbers
+        del self.progress[extra[0] :]
+        self._next_record, self._last_loss, self._last_weight = extra[1:4]
+        if self.kept is not None:
+            del self.kept[extra[4] :]
+
+    def _count(self, X: Any, targets: Any, weights: Any, order: Any, start: int, stop: int, out: Any) -> None:
+        """What the engine does not count itself: the moments of squared losses, the rows of mistakes."""
+        if self.sums is None and self.kept is None:
+            return
+        chosen: Any = order[start:stop] if len(order) else slice(start, stop)
+        y = targets[0][chosen]
+        if self.sums is not None:
+            c = weights[chosen] if len(weights) else None
+            part = X[chosen]
+            if type(self.geometry).__name__ == "Normalised":
+                c = (1.0 if c is None else c) / (self.geometry.epsilon + self._norms(part))
+            self.sums.add(part, y, c)
+        if self.kept is not None:
+            wrong = out[0, start:stop] * y <= 0.0
+            if wrong.any():
+                self.kept.append((X[chosen][wrong], y[wrong]))
+
+    def _norms(self, X: Any) -> np.ndarray:
+        squares = np.asarray(X.multiply(X).sum(axis=1)).ravel() if hasattr(X, "indptr") else np.einsum("ij,ij->i", X, X)
+        return squares + float(self.intercept)
+
+    def _count_one(self, layout: Layout, target: float, weight: float, score: float) -> None:
+        if self.sums is not None:
+            c = float(weight)
+            if type(self.geometry).__name__ == "Normalised":
+                c /= self.geometry.epsilon + float(layout.values @ layout.values) + float(self.intercept)
+            self.sums.add_one(layout.values, None if layout.dense else layout.columns, target, c)
+        if self.kept is not None and score * target <= 0.0:
+            row = np.zeros((1, self.width))
+            row[0, layout.columns] = layout.values
+            self.kept.append((row, np.array([target])))
+
+    def _runaway(self) -> bool:
+        """Whether some weight is no longer a usable number after a block."""
+        return any(not np.abs(head.table[state.DUAL]).max(initial=0.0) <= state.HUGE for head in self.heads)
+
+    def _refuse_one(self, features: dict[str, float], layout: Layout) -> None:
+        inputs.refuse_bad_rows(layout.values[None, :], list(features))
+        raise self._overflow("this example")
+
+    def _overflow(self, place: str) -> DataError:
+        return DataError(
+            f"the update overflows at {place}: rate {self.rate.base:g} is too large for these data, and the model keeps "
+            f"its state before it; use a smaller rate, geometry='normalised' or 'implicit', or scale the columns",
+            where="rate",
+        )
+
+    # What it proves, and how it went
+
+    def certificate(self) -> Certificate:
+        """What is proven now."""
+        return regret.certificate(self)
+
+    def _record(self, label: Any, score: np.ndarray) -> None:
+        """Write a line of progress and freeze the weights: called at doubling counts."""
+        self._next_record = 2 * self.examples
+        loss = self.unit * sum(head.numbers[state.LOSS] for head in self.heads)
+        weight = self.heads[0].numbers[state.WEIGHT]
+        since = weight - self._last_weight
+        line = {
+            "examples": self.examples,
+            "average_loss": float(loss / weight) if weight else 0.0,
+            "since_last": float((loss - self._last_loss) / since) if since else 0.0,
+            "label": label.item() if hasattr(label, "item") else label,
+            "prediction": np.asarray(self._outward(np.array(score, dtype=float).reshape(-1, 1))).reshape(-1).tolist(),
+        }
+        if len(line["prediction"]) == 1:
+            line["prediction"] = line["prediction"][0]
+        if self.loss.targets == "sign" and len(self.heads) == 1 and self.certified:
+            line["average_mistakes"] = self.heads[0].numbers[state.MISTAKES] / self.examples
+        if self.certified:
+            line |= regret.brief(self)
+        self.progress.append(line)
+        self._last_loss, self._last_weight = float(loss), float(weight)
+        for head in self.heads:
+            if head.numbers[state.CANDIDATES]:
+                regret.freeze(self.geometry, head)
+
+    # Saving
+
+    def to_state(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
+        """Arrays and plain metadata; loading them is never having stopped."""
+        return saving.to_state(self)
+
+    @classmethod
+    def from_state(cls, arrays: dict[str, np.ndarray], meta: dict[str, Any], parts: Any = ()) -> OnlineModel:
+        """The record that ``to_state`` described; a user's own parts are handed in through ``parts``."""
+        return saving.from_state(cls, arrays, meta, parts)

@@ -1,0 +1,337 @@
+"""Regret: the best fixed weights in hindsight, and each theorem's bound with its assumptions checked on the stream.
+
+Every bound holds for every comparator u, so any u that can be named gives a valid number; a good u gives a small one.
+Squared losses up to 2,000 features: L_u of any u is exact from running moments. Otherwise a second pass over rows
+that can be read again, or, on a stream, the form that needs no comparator's loss.
+
+Widrow–Hoff      L ≤ L_u/(1 − κ) + ‖u‖²/η,        κ = η·max c‖x‖² < 1
+multiplicative   L ≤ L_u/(1 − κ) + (2/η)·RE(u‖w₁), κ = η·max c·R²/4 < 1, R the range of a row
+universal        Σ V_t(w_t) − V_t(u) ≤ B(u, w₁)/η + Σ brackets (+ the penalty of u in every round)
+adaptive         regret ≤ Σ_j (max_t (u_j − w_tj)²/(2η) + η)·√(ε + Σ_t g_tj²)
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from ..certify.online import StreamCertificate
+from ..certify.records import Assumption, Certificate, RegretCertificate, Status
+from . import state, sums
+from .engine import finish_batch, read_weights
+from .comparators import entropic_best
+
+
+def freeze(geometry: Any, head: Any) -> None:
+    """Freeze the weights in force as the new candidate; the last one becomes the older."""
+    table, numbers = head.table, head.numbers
+    table[state.OLDER] = table[state.NEWER]
+    for older, newer in (
+        (state.OLDER_LOSS, state.NEWER_LOSS),
+        (state.OLDER_OWN, state.NEWER_OWN),
+        (state.OLDER_EXCESS, state.NEWER_EXCESS),
+        (state.OLDER_AT, state.NEWER_AT),
+    ):
+        numbers[older] = numbers[newer]
+        numbers[newer] = 0.0
+    numbers[state.NEWER_AT] = numbers[state.ROUNDS]
+    read_weights(geometry, table, numbers, table[state.NEWER])
+
+
+def brief(model: Any) -> dict[str, float]:
+    """Best fixed loss, regret and bound for a line of progress."""
+    proof = certificate(model, fresh=False)
+    if isinstance(proof, RegretCertificate):
+        return {"best_fixed": proof.comparator_loss, "regret": proof.regret, "bound": proof.bound}
+    return {"bound": getattr(proof, "bound", math.inf)}
+
+
+def certificate(model: Any, fresh: bool = True) -> Certificate:
+    """What an OnlineModel proves now."""
+    if not model.certified:
+        return RegretCertificate(
+            status=Status.NOT_PROVEN,
+            examples=model.examples,
+            loss=loss(model),
+            advice="certificate=False: the sums of the bound were not kept",
+        )
+    if model.kept is not None:
+        from .mistakes import mistake_certificate
+
+        return mistake_certificate(model)
+    proofs = [head_certificate(model, h) for h in range(len(model.heads))]
+    return proofs[0] if len(proofs) == 1 else joined(proofs)
+
+
+def loss(model: Any) -> float:
+    """The loss suffered, as the certificate counts it: squared without the half, normalised steps' shares included."""
+    at = state.STEP_LOSS if model.certified else state.LOSS
+    return float(model.unit * sum(head.numbers[at] for head in model.heads))
+
+
+def joined(proofs: list[Any]) -> Certificate:
+    """One certificate for one head a class: losses and bounds add."""
+    worst = max(proofs, key=lambda p: (p.status is not Status.PROVEN, p.bound))
+    made = type(worst)
+    extra = (
+        {"radius": max(p.radius for p in proofs), "regret_bound": sum(p.regret_bound for p in proofs)}
+        if isinstance(worst, StreamCertificate)
+        else {}
+    )
+    return made(
+        status=worst.status,
+        assumptions=worst.assumptions,
+        advice=worst.advice,
+        examples=proofs[0].examples,
+        loss=sum(p.loss for p in proofs),
+        comparator_loss=sum(p.comparator_loss for p in proofs),
+        regret=sum(p.regret for p in proofs),
+        bound=sum(p.bound for p in proofs),
+        theorem=f"{worst.theorem}; one against the rest, summed over {len(proofs)} classes",
+        **extra,
+    )
+
+
+class Terms:
+    """What the bounds need to know of one head."""
+
+    def __init__(self, model: Any, h: int) -> None:
+        head = model.heads[h]
+        numbers = head.numbers
+        if numbers[state.WAITING] > 0.0:  # an unfinished mini-batch: what its update will add
+            table, numbers = head.table.copy(), numbers.copy()
+            numbers[state.WAITING] = numbers[state.BATCH]
+            finish_batch(model.geometry, model.loss, table, numbers, model.rate.at(max(1, model.examples)))
+        self.model, self.head, self.numbers = model, head, numbers
+        self.first, self.last = model.rate.at(1), model.rate.at(max(1, model.examples))
+        self.constant = model.rate.power == 0.0
+        self.linked, self.adaptive, _ = state.flags(model.geometry)
+        self.name = getattr(type(model.geometry), "name", type(model.geometry).__name__)
+        self.plain = self.constant and model.batch == 1 and model.l1 + model.l2 == 0.0
+        self.rows = model.batch if model.batch > 1 else 1
+        self.width = model.width + 1
+        self.eta = model.rate.base
+
+    def coordinates(self, u: np.ndarray) -> np.ndarray:
+        """u as the geometry sees it: without an unused intercept."""
+        return u if self.model.intercept else u[1:]
+
+    def first_term(self, u: np.ndarray) -> float:
+        """B(u, w₁)/η, or its replacement for rates that fall."""
+        if self.adaptive:
+            low, high = self.head.table[state.LOW, : self.width], self.head.table[state.HIGH, : self.width]
+            reach = np.maximum(np.abs(u - low), np.abs(u - high))
+            epsilon = getattr(self.model.geometry, "epsilon", 0.0)
+            memory = np.sqrt(epsilon + self.head.table[state.MEMORY, : self.width])
+            terms = (reach**2 / (2.0 * self.last) + self.first) * memory
+            return self.rows * float(np.sum(self.coordinates(terms)))
+        if self.constant:
+            return self.rows * self.model.geometry.divergence(self.coordinates(u)) / self.eta
+        if self.linked and self.name in ("multiplicative", "signed"):
+            inside = math.isfinite(self.model.geometry.divergence(self.coordinates(u)))
+            return self.numbers[state.DISTANCE_MAX] / self.last if inside and self.rows == 1 else math.inf
+        if self.linked or self.rows > 1:
+            return math.inf
+        largest = math.sqrt(max(0.0, self.numbers[state.SIZE2_MAX]))
+        return (float(np.linalg.norm(u)) + largest) ** 2 / (2.0 * self.last)
+
+    def penalty(self, u: np.ndarray) -> float:
+        """The penalty of u in every round."""
+        v = u[1:]
+        share = self.model.l1 * float(np.abs(v).sum()) + 0.5 * self.model.l2 * float(v @ v)
+        return share * float(self.numbers[state.STEP_WEIGHT])
+
+    def universal(self, u: np.ndarray, value: float) -> float:
+        """The universal bound on the loss, given Σ V(y, u·x)."""
+        return value + self.penalty(u) + self.first_term(u) + float(self.numbers[state.EXCESS])
+
+
+def head_certificate(model: Any, h: int) -> Certificate:
+    """The certificate of one head."""
+    terms = Terms(model, h)
+    if model.late and terms.linked:
+        held = Assumption(
+            "every feature is known from the start", False, float(model.late), 0.0, "name them in advance"
+        )
+        return RegretCertificate(
+            status=Status.VOID, assumptions=(held,), examples=model.examples, theorem="universal",
+            loss=float(model.unit * terms.numbers[state.STEP_LOSS]),
+            advice=f"{model.late} feature(s) appeared after the first example; name all features in advance",
+        )  # fmt: skip
+    if model.sums is not None:
+        return squared_certificate(terms)
+    if model.hindsight is not None and model.hindsight["examples"] == model.examples:
+        return hindsight_certificate(terms, h)
+    return stream_certificate(terms)
+
+
+def squared_certificate(terms: Terms) -> Certificate:
+    """Squared loss with running moments: the comparator is exact."""
+    model, numbers, eta = terms.model, terms.numbers, terms.eta
+    G = model.sums.total()
+    intercept = model.intercept
+    assumptions: tuple[Assumption, ...] = ()
+    advice, theorem, status = "", "", Status.PROVEN
+    if terms.linked and terms.name in ("multiplicative", "signed"):
+        radius = getattr(model.geometry, "radius", 0.0)
+        comparator = entropic_best(G, intercept, radius, 0.0)
+    else:
+        comparator = sums.best(G, 0.0, intercept)
+    bound, bound_u = math.inf, comparator
+    if terms.name in ("additive", "normalised") and terms.plain:
+        theorem = "Widrow–Hoff: L ≤ L_u/(1 − κ) + ‖u‖²/η"
+        if terms.name == "normalised":
+            theorem += ", losses weighted by 1/(ε + ‖x‖²)"
+        kappa = eta * float(numbers[state.REACH])
+        assumptions, advice = (reach_assumption(terms, kappa),), reach_advice(terms, kappa)
+        if kappa < 1.0:
+            bound_u = sums.best(G, (1.0 - kappa) / eta, intercept)
+            bound = sums.loss_of(G, bound_u) / (1.0 - kappa) + float(bound_u @ bound_u) / eta
+        else:
+            status = Status.VOID
+    elif terms.name in ("multiplicative", "signed") and terms.plain:
+        theorem = "exponentiated gradient: L ≤ L_u/(1 − κ) + (2/η)·RE(u‖w₁)"
+        spread = (
+            float(numbers[state.RANGE]) if terms.name == "multiplicative" else 2.0 * radius * float(numbers[state.PEAK])
+        )
+        kappa = eta * spread * spread / 4.0
+        held = kappa < 1.0
+        limit = 4.0 / spread**2 if spread else math.inf
+        remedy = f"use rate < {below(limit)} or scale the columns"
+        assumptions = (Assumption("κ = η·R²/4 < 1", held, kappa, 1.0, remedy),)
+        if held:
+            bound_u = entropic_best(G, intercept, radius, 2.0 * (1.0 - kappa) / eta)
+            bound = sums.loss_of(G, bound_u) / (1.0 - kappa) + 2.0 / eta * model.geometry.divergence(
+                terms.coordinates(bound_u)
+            )
+        else:
+            status = Status.VOID
+            advice = f"largest range of a row is {spread:.3g}; with rate {eta:g} the bound is void; {remedy}"
+    else:
+        theorem = (
+            "adaptive: Σ_j (max(u_j − w_tj)²/(2η) + η)·√Σg²" if terms.adaptive else "universal: B(u, w₁)/η + Σ brackets"
+        )
+        trials = [comparator, np.zeros(len(G) - 1)]
+        if not terms.linked:
+            strengths = (0.1, 1.0, 10.0, 100.0) if terms.adaptive or not terms.constant else (1.0,)
+            trials += [
+                sums.best(G, s / terms.last + model.l2 * float(numbers[state.STEP_WEIGHT]), intercept)
+                for s in strengths
+            ]
+        elif terms.name in ("multiplicative", "signed"):
+            trials.append(entropic_best(G, intercept, radius, 2.0 / eta))
+        else:
+            trials += [sums.best(G, s / terms.last, intercept) for s in (0.1, 1.0, 10.0)]
+        found = [(2.0 * terms.universal(u, 0.5 * sums.loss_of(G, u)), k) for k, u in enumerate(trials)]
+        bound, k = min(found)
+        bound_u = trials[k]
+        if not math.isfinite(bound):
+            status, advice = (
+                Status.NOT_PROVEN,
+                "this geometry has a bound for a constant rate only; use schedule='constant'",
+            )
+    suffered = 2.0 * float(numbers[state.STEP_LOSS])
+    comparator_loss = max(0.0, float(np.append(comparator, -1.0) @ G @ np.append(comparator, -1.0)))
+    return RegretCertificate(
+        status=status, assumptions=assumptions, advice=advice, theorem=theorem, examples=model.examples, loss=suffered,
+        comparator_loss=comparator_loss, regret=suffered - comparator_loss, bound=bound, comparator=comparator,
+        bound_comparator=bound_u,
+    )  # fmt: skip
+
+
+def reach_assumption(terms: Terms, kappa: float) -> Assumption:
+    largest = float(terms.numbers[state.REACH])
+    remedy = f"use rate ≤ {below(1.0 / largest)} or geometry='normalised'" if largest else ""
+    return Assumption("κ = η·max c‖x‖² < 1", kappa < 1.0, kappa, 1.0, remedy)
+
+
+def reach_advice(terms: Terms, kappa: float) -> str:
+    """The sentence that a user needs when the rate is too large."""
+    if kappa < 1.0:
+        return ""
+    if terms.name == "normalised":
+        return f"with rate {terms.eta:g} the bound is void; use a rate below 1"
+    largest = float(terms.numbers[state.REACH])
+    return (
+        f"largest ‖x‖ seen is {math.sqrt(largest):.2g}; with rate {terms.eta:g} the bound is void; "
+        f"use rate ≤ {below(1.0 / largest)} or normalize (geometry='normalised')"
+    )
+
+
+def below(limit: float) -> str:
+    """A rate just under the limit, in two digits."""
+    if not 0.0 < limit < math.inf:
+        return "any"
+    digits = 1 - math.floor(math.log10(limit))
+    floor = math.floor(limit * 10.0**digits * (1.0 - 1e-9)) / 10.0**digits
+    return f"{floor:.2g}"
+
+
+def hindsight_certificate(terms: Terms, h: int) -> Certificate:
+    """Any loss on rows that were read again: L_u is exact for the comparators found."""
+    model, seen = terms.model, terms.model.hindsight
+    unit = model.unit
+    suffered = unit * float(terms.numbers[state.STEP_LOSS])
+    trials = seen["heads"][h]
+    comparator, value = min(trials, key=lambda pair: pair[1])
+    bound, k = min((unit * terms.universal(u, v), k) for k, (u, v) in enumerate(trials))
+    finite = math.isfinite(bound)
+    return RegretCertificate(
+        status=Status.PROVEN if finite else Status.NOT_PROVEN,
+        advice="" if finite else "this geometry has a bound for a constant rate only; use schedule='constant'",
+        theorem="adaptive: Σ_j (max(u_j − w_tj)²/(2η) + η)·√Σg²" if terms.adaptive else "universal: B(u, w₁)/η + Σ brackets",
+        examples=model.examples, loss=suffered, comparator_loss=unit * value, regret=suffered - unit * value,
+        bound=bound, comparator=comparator, bound_comparator=trials[k][0],
+    )  # fmt: skip
+
+
+def stream_certificate(terms: Terms) -> Certificate:
+    """Rows that are gone: every comparator of a stated size at once, and the candidates frozen on the way."""
+    model, numbers, unit = terms.model, terms.numbers, terms.model.unit
+    suffered = unit * float(numbers[state.STEP_LOSS])
+    start = terms.head.table[state.START, : terms.width].copy()
+    start_loss = float(numbers[state.ZERO_LOSS])
+    excess = float(numbers[state.EXCESS])
+    weights = np.empty(terms.width)
+    read_weights(model.geometry, terms.head.table, terms.head.numbers, weights)
+    if terms.linked and terms.name in ("multiplicative", "signed"):
+        radius = getattr(model.geometry, "radius", 1.0)
+        corners = math.log(len(terms.coordinates(weights)) * (2 if terms.name == "signed" else 1))
+        regret_bound = (corners / terms.eta if terms.constant else numbers[state.DISTANCE_MAX] / terms.last) + excess
+    elif terms.linked:
+        radius = 2.0 * float(np.linalg.norm(weights))
+        regret_bound = terms.first_term(2.0 * weights) + excess
+    elif terms.adaptive:
+        size = np.maximum(np.abs(terms.head.table[state.LOW]), np.abs(terms.head.table[state.HIGH]))[: terms.width]
+        radius = float(size.max(initial=0.0))
+        corner = np.where(np.abs(terms.head.table[state.LOW, : terms.width]) > np.abs(terms.head.table[state.HIGH, : terms.width]), size, -size)  # fmt: skip
+        regret_bound = terms.first_term(corner)
+    else:
+        radius = 2.0 * float(np.linalg.norm(weights))
+        edge = np.zeros(terms.width)
+        edge[0] = radius
+        worst = terms.model.l1 * radius * math.sqrt(terms.width) + 0.5 * terms.model.l2 * radius**2
+        regret_bound = terms.first_term(edge) + excess + worst * float(numbers[state.STEP_WEIGHT])
+    candidates = ()
+    if terms.constant and terms.rows == 1 and not terms.adaptive:
+        candidates = tuple(
+            (float(numbers[at]), unit * float(numbers[own]), unit * float(numbers[other]),
+             unit * float(numbers[other] + numbers[more]) if terms.plain else math.inf)
+            for at, own, other, more in (
+                (state.OLDER_AT, state.OLDER_OWN, state.OLDER_LOSS, state.OLDER_EXCESS),
+                (state.NEWER_AT, state.NEWER_OWN, state.NEWER_LOSS, state.NEWER_EXCESS),
+            )
+            if numbers[at] > 0.0 and numbers[at] < numbers[state.ROUNDS]
+        )  # fmt: skip
+    bound = unit * terms.universal(start, start_loss)
+    finite = math.isfinite(bound)
+    return StreamCertificate(
+        status=Status.PROVEN if finite else Status.NOT_PROVEN,
+        advice="" if finite else "this geometry has a bound for a constant rate only; use schedule='constant'",
+        theorem="adaptive, on a stream" if terms.adaptive else "universal, on a stream: B(u, w₁)/η + Σ brackets",
+        examples=model.examples, loss=suffered, comparator_loss=unit * start_loss, comparator=start,
+        regret=suffered - unit * start_loss, bound=bound, bound_comparator=start, radius=radius,
+        regret_bound=unit * float(regret_bound), candidates=candidates,
+    )  # fmt: skip

@@ -1,0 +1,113 @@
+"""An online record as arrays and plain metadata, and back: loading is never having stopped.
+
+Built-in parts are stored by name and fields. A user's own part is stored by its qualified name and must be handed
+back at loading: nothing is imported because a file says so.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ..errors import ModelError
+from ..parts.door import part
+from ..parts.geometries import GEOMETRIES, Mirrored, geometry
+from ..parts.losses import LOSSES
+from ..parts.rates import Rate
+from . import state
+from .sums import Sums
+
+
+def describe(given: Any) -> dict[str, Any]:
+    """A part as its class's name and its fields."""
+    if isinstance(given, Mirrored):
+        return {"mirror": describe(given.map)}
+    made = type(given)
+    return {"name": f"{made.__module__}.{made.__qualname__}", "fields": [float(v) for v in given]}
+
+
+def rebuild(described: dict[str, Any], known: dict[str, Any], role: str, parts: Any = ()) -> Any:
+    """The part that ``describe`` described, of the built-in ones or of those handed in."""
+    if "mirror" in described:
+        return geometry(rebuild(described["mirror"], known, role, parts))
+    classes = [*known.values(), *(item if isinstance(item, type) else type(item) for item in parts)]
+    by_name = {f"{made.__module__}.{made.__qualname__}": made for made in classes}
+    name = described["name"]
+    made = by_name.get(name)
+    if made is None:
+        # A script's own part lives in __main__ today and may live in a module tomorrow: its last name decides.
+        same = [cls for cls in classes[len(known) :] if cls.__qualname__ == name.rpartition(".")[2]]
+        made = same[0] if len(same) == 1 else None
+    if made is None:
+        raise ModelError(
+            f"the file uses the {role} {name}, which is not part of trueline; hand its class in: load(path, "
+            f"parts=[{name.rpartition('.')[2]}])",
+            where=role,
+        )
+    return part(made(*described["fields"]), known, role, (), {})
+
+
+def to_state(model: Any) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
+    """Every bit of an OnlineModel."""
+    arrays: dict[str, np.ndarray] = {}
+    for h, head in enumerate(model.heads):
+        arrays[f"table{h}"] = head.table[:, : model.width + 1]
+        arrays[f"numbers{h}"] = head.numbers
+    if model.sums is not None:
+        arrays["sums"], arrays["waiting"] = model.sums.G, model.sums.waiting[: model.sums.count]
+    if model.kept:
+        rows = [X.toarray() if hasattr(X, "toarray") else X for X, _ in model.kept]
+        width = model.width
+        arrays["kept"] = np.vstack([np.pad(X, ((0, 0), (0, width - X.shape[1]))) for X in rows])
+        arrays["kept_y"] = np.concatenate([y for _, y in model.kept])
+    meta = {
+        "loss": describe(model.loss),
+        "geometry": describe(model.geometry),
+        "rate": list(model.rate),
+        "settings": {
+            "l1": model.l1, "l2": model.l2, "intercept": model.intercept, "certificate": model.certified,
+            "batch": model.batch, "average": model.average, "loss_range": model.loss_range,
+            "keep_rows": model.kept is not None,
+        },
+        "classes": None if model.classes is None else [plain(label) for label in model.classes],
+        "names": model.names,
+        "late": model.late,
+        "epochs": model.epochs,
+        "progress": model.progress,
+        "marks": [model._next_record, model._last_loss, model._last_weight],
+        "certificate": model.certificate().to_dict() if model.examples else None,
+    }  # fmt: skip
+    return arrays, meta
+
+
+def from_state(cls: Any, arrays: dict[str, np.ndarray], meta: dict[str, Any], parts: Any = ()) -> Any:
+    """The OnlineModel of a state."""
+    model = cls(
+        rebuild(meta["loss"], LOSSES, "loss", parts),
+        rebuild(meta["geometry"], GEOMETRIES, "geometry", parts),
+        Rate(*meta["rate"]),
+        classes=None if meta["classes"] is None else tuple(meta["classes"]),
+        names=meta["names"],
+        **meta["settings"],
+    )
+    for h, head in enumerate(model.heads):
+        head.table = state.widened(np.array(arrays[f"table{h}"]), model.width)
+        head.numbers = np.array(arrays[f"numbers{h}"])
+    model.sums = None
+    if "sums" in arrays:
+        model.sums = Sums(model.width)
+        model.sums.G = np.array(arrays["sums"])
+        model.sums.count = len(arrays["waiting"])
+        model.sums.waiting[: model.sums.count] = arrays["waiting"]
+    if "kept" in arrays:
+        model.kept = [(np.array(arrays["kept"]), np.array(arrays["kept_y"]))]
+    model.late, model.epochs = meta["late"], meta["epochs"]
+    model.progress = meta["progress"]
+    model._next_record, model._last_loss, model._last_weight = meta["marks"]
+    return model
+
+
+def plain(label: Any) -> Any:
+    """A class label as JSON knows it."""
+    return label.item() if isinstance(label, np.generic) else label

@@ -1,0 +1,113 @@
+"""Running second moments of a stream of squared losses: L_u of *any* fixed u, exactly, with no second pass.
+
+G = Σ c·z zᵀ over rows z = (1, x, y). Rows wait in a buffer of fixed size and are added by one matrix product, so
+the cost per row is BLAS's, and a row at a time and a block at a time give the same bits.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+BLOCK = 256
+WIDEST = 2000  # beyond this many features the moments are not kept
+
+
+class Sums:
+    """Σ c·z zᵀ, z = (1, x, y), and the rows still waiting to be added."""
+
+    def __init__(self, width: int) -> None:
+        self.G = np.zeros((width + 2, width + 2))
+        self.waiting = np.zeros((BLOCK, width + 2))
+        self.count = 0
+
+    @property
+    def width(self) -> int:
+        return len(self.G) - 2
+
+    def add(self, X: Any, y: np.ndarray, weights: np.ndarray | None) -> None:
+        """Count rows; sparse ones are unfolded a buffer at a time."""
+        start, n = 0, len(y)
+        while start < n:
+            stop = min(n, start + BLOCK - self.count)
+            part = X[start:stop]
+            place = self.waiting[self.count : self.count + stop - start]
+            place[:, 0] = 1.0
+            place[:, 1:-1] = part.toarray() if hasattr(part, "indptr") else part
+            place[:, -1] = y[start:stop]
+            if weights is not None:
+                place *= np.sqrt(weights[start:stop])[:, None]
+            self.count += stop - start
+            if self.count == BLOCK:
+                self.G += self.waiting.T @ self.waiting
+                self.count = 0
+            start = stop
+
+    def add_one(self, values: np.ndarray, columns: np.ndarray | None, y: float, weight: float) -> None:
+        """Count one row of named features."""
+        place = self.waiting[self.count]
+        place[0] = 1.0
+        if columns is None:
+            place[1:-1] = values
+        else:
+            place[1:-1] = 0.0
+            place[columns + 1] = values
+        place[-1] = y
+        if weight != 1.0:
+            place *= np.sqrt(weight)
+        self.count += 1
+        if self.count == BLOCK:
+            self.G += self.waiting.T @ self.waiting
+            self.count = 0
+
+    def total(self) -> np.ndarray:
+        """G with the waiting rows included."""
+        rest = self.waiting[: self.count]
+        return self.G + rest.T @ rest if self.count else self.G
+
+    def widen(self, width: int) -> None:
+        """Room for more features, which were 0 in every row so far."""
+        old = self.width
+        G, waiting = np.zeros((width + 2, width + 2)), np.zeros((BLOCK, width + 2))
+        keep = np.r_[0 : old + 1, width + 1]
+        G[np.ix_(keep, keep)] = self.G
+        waiting[:, keep] = self.waiting
+        self.G, self.waiting = G, waiting
+
+    def copy(self) -> Sums:
+        twin = Sums.__new__(Sums)
+        twin.G, twin.waiting, twin.count = self.G.copy(), self.waiting.copy(), self.count
+        return twin
+
+
+def loss_of(G: np.ndarray, u: np.ndarray) -> float:
+    """L_u = Σ c(u·x − y)² from moments, rounded up by its own rounding error so that a bound stays a bound."""
+    v = np.append(u, -1.0)
+    size = np.abs(v) @ np.abs(G) @ np.abs(v)
+    return float(max(0.0, v @ G @ v) + 4.0 * len(v) * np.finfo(float).eps * size)
+
+
+def best(G: np.ndarray, ridge: float, intercept: bool) -> np.ndarray:
+    """The u (intercept first) that minimises L_u + ridge·‖u‖²; the shortest one where there are many."""
+    first = 0 if intercept else 1
+    A = G[first:-1, first:-1].copy()
+    b = G[first:-1, -1]
+    u = np.zeros(len(G) - 1)
+    if not len(A):
+        return u
+    A[np.diag_indices_from(A)] += ridge
+    scale = 1.0 / np.sqrt(np.maximum(A.diagonal(), np.finfo(float).tiny))
+    scaled = A * scale * scale[:, None]
+    if ridge > 0.0:
+        try:
+            factor = np.linalg.cholesky(scaled)
+            half = np.linalg.solve(factor, scale * b)
+            u[first:] = scale * np.linalg.solve(factor.T, half)
+            return u
+        except np.linalg.LinAlgError:
+            pass
+    values, vectors = np.linalg.eigh(scaled)
+    kept = values > len(A) * np.finfo(float).eps * max(values[-1], 0.0)
+    u[first:] = scale * (vectors[:, kept] @ ((vectors[:, kept].T @ (scale * b)) / values[kept]))
+    return u
