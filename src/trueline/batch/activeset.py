@@ -1,0 +1,243 @@
+"""The certified path of lasso and elastic-net solutions by working sets: the one loop, dense or sparse.
+
+Penalties come in batches. For each batch:
+
+1. Predict the correlations X'r at its penalties linearly from the last two certified ones; columns predicted at or
+   near the bound τ join the working set W.
+2. Solve the batch's problems on W, warm (dense: exactly, by active-set Newton on the lazily built Gram matrix of W;
+   sparse: by coordinate epochs and conjugate gradients).
+3. One read of the whole table gives X'r for every residual of the batch, hence a dual point and a gap for each
+   penalty. Accept the prefix whose gaps hold; columns outside W that break the bound join W; go on from there.
+
+A column outside W is never dropped on a guess: it is out because a certificate, computed with it, says so.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any, Protocol
+
+import numpy as np
+
+from ..certify.lasso import LassoGaps, lasso_gaps
+from .centred import Centred, DenseTable
+from .newtonset import ActiveSet
+
+BATCH = 8
+NEAR = 0.98  # predicted correlations above this part of the bound bring a column into the working set
+
+
+@dataclasses.dataclass
+class Path:
+    """Solutions along a path: ``coefs`` (columns × penalties), their gaps, and how much work it was."""
+
+    alphas: np.ndarray
+    coefs: np.ndarray
+    gaps: LassoGaps
+    active: np.ndarray
+    passes: int = 0
+    working: int = 0
+
+
+class Inner(Protocol):
+    """A solver on the working set: grows it, solves on it, and gives residuals."""
+
+    columns: np.ndarray
+
+    def add(self, chosen: np.ndarray) -> None: ...
+    def solve(self, taus: np.ndarray, mus: np.ndarray, positive: bool) -> np.ndarray: ...
+    def residuals(self, B: np.ndarray) -> np.ndarray: ...
+    def trim(self, wanted: np.ndarray) -> None: ...
+    def restart(self) -> bool: ...
+
+
+class DenseInner:
+    """Working-set columns copied together, their Gram matrix extended by one matrix product at a time."""
+
+    def __init__(self, table: DenseTable, y: np.ndarray, tolerance: float) -> None:
+        self.table, self.y, self.tolerance = table, y, tolerance
+        self.columns = np.empty(0, dtype=np.int64)
+        self.set = ActiveSet(min(table.d, max(256, 2 * table.n)))
+        self.rows = np.empty((self.set.capacity, table.n))
+        self.restarted = False
+
+    def add(self, chosen: np.ndarray) -> None:
+        start, stop = self.set.size, self.set.size + chosen.size
+        if stop > self.set.capacity:
+            self.set.grow(stop)
+            wider = np.empty((self.set.capacity, self.table.n))
+            wider[:start] = self.rows[:start]
+            self.rows = wider
+        fresh = self.rows[start:stop]
+        self.table.columns(chosen, fresh)
+        G = self.set.G
+        G[start:stop, :stop] = fresh @ self.rows[:stop].T
+        G[:start, start:stop] = G[start:stop, :start].T
+        self.set.c[start:stop] = fresh @ self.y
+        self.set.size = stop
+        self.columns = np.concatenate([self.columns, chosen])
+
+    def solve(self, taus: np.ndarray, mus: np.ndarray, positive: bool) -> np.ndarray:
+        return self.set.solve(taus, mus, self.tolerance, positive)
+
+    def residuals(self, B: np.ndarray) -> np.ndarray:
+        used = np.flatnonzero(B.any(axis=0))
+        if used.size < 0.7 * B.shape[1]:
+            return np.asarray(self.y - B[:, used] @ self.rows[used])
+        return np.asarray(self.y - B @ self.rows[: B.shape[1]])
+
+    def trim(self, wanted: np.ndarray) -> None:
+        """Forget inactive columns that are not wanted, when they have become many."""
+        keep = np.flatnonzero(wanted | (self.set.active[: self.set.size] != 0))
+        if keep.size > 0.6 * self.set.size:
+            return
+        for row, place in enumerate(keep):
+            if row != place:
+                self.rows[row] = self.rows[place]
+        self.set.keep(keep)
+        self.columns = self.columns[keep]
+
+    def restart(self) -> bool:
+        """Begin the active set anew, in case its factor has gone bad; False if that was tried already."""
+        if self.restarted:
+            return False
+        self.restarted = True
+        self.set.restart()
+        return True
+
+
+def dense_path(
+    table: DenseTable, y: np.ndarray, alphas: np.ndarray, l1_ratio: float, *, positive: bool, tolerance: float
+) -> Path:
+    """The path on a dense table; ``y`` is the table's scaled and centred target."""
+    return working_set_path(
+        table, DenseInner(table, y, tolerance), y, alphas, l1_ratio, positive=positive, tolerance=tolerance
+    )
+
+
+def working_set_path(
+    table: Centred,
+    inner: Inner,
+    y: np.ndarray,
+    alphas: np.ndarray,
+    l1_ratio: float,
+    *,
+    positive: bool,
+    tolerance: float,
+) -> Path:
+    """Certified solutions at every penalty (largest first); see the module's text."""
+    taus, mus = table.total * alphas * l1_ratio, table.total * alphas * (1.0 - l1_ratio)
+    many, d = alphas.size, table.d
+    coefs = np.zeros((d, many))
+    primal, dual = np.zeros(many), np.zeros(many)
+    active = np.zeros(many, dtype=np.int64)
+    inside = np.zeros(d, dtype=bool)
+    c = table.correlate(y[None])[0]
+    size = (lambda g: g) if positive else np.abs
+    yy = float(y @ y)
+
+    last_tau = float(np.max(size(c), initial=0.0))
+    last, slope = c, np.zeros(d)
+    done, passes, width = 0, 1, BATCH
+    while done < many and taus[done] >= last_tau:  # b = 0 is optimal here
+        primal[done] = dual[done] = 0.5 * yy / table.total
+        done += 1
+    while done < many:
+        stop = min(done + width, many)
+        t, m = taus[done:stop], mus[done:stop]
+        reach = float(t[-1])
+        predicted = size(last + (reach - last_tau) * slope) if slope.any() else size(c)
+        near = (predicted >= NEAR * reach) | (size(last) >= min(last_tau, reach))
+        if not slope.any():  # no second point yet: the sequential strong rule's guess
+            near = predicted >= max(2.0 * reach - last_tau, 0.5 * reach)
+        inner.trim(near[inner.columns])
+        inside[:] = False
+        inside[inner.columns] = True
+        join(inner, inside, near, predicted, limit=100 + int(0.25 * np.count_nonzero(inside)) + inner.columns.size // 4)
+
+        B = inner.solve(t, m, positive)
+        R = inner.residuals(B)
+        g = table.correlate(R)
+        passes += 1
+        g[:, inner.columns] -= m[:, None] * B
+        bars = size(g)
+        found = lasso_gaps(
+            np.einsum("pi,pi->p", R, R),
+            R @ y,
+            np.abs(B).sum(axis=1),
+            np.einsum("pi,pi->p", B, B),
+            np.max(bars, axis=1, initial=0.0),
+            t,
+            m,
+            table.total,
+            positive,
+        )
+        holds = found.relative <= tolerance
+        accepted = t.size if holds.all() else int(np.argmin(holds))
+        violating = (bars > t[:, None] * (1.0 - 0.001)).any(axis=0) & ~inside
+        if accepted == 0 and not violating.any() and not inner.restart():
+            accepted = 1  # nothing more can be done: the gap that was reached is reported
+        for p in range(accepted):
+            used = np.flatnonzero(B[p])
+            coefs[inner.columns[used], done + p] = B[p, used]
+            active[done + p] = used.size
+        primal[done : done + accepted] = found.primal[:accepted]
+        dual[done : done + accepted] = found.dual[:accepted]
+        if accepted:
+            before, before_tau = (last, last_tau) if accepted == 1 else (g[accepted - 2], float(t[accepted - 2]))
+            last, last_tau = g[accepted - 1].copy(), float(t[accepted - 1])
+            if before_tau > last_tau:
+                slope = (last - before) / (last_tau - before_tau)
+        if accepted < t.size:
+            join(inner, inside, violating, bars.max(axis=0), limit=200 + inner.columns.size)
+        width = BATCH
+        done += accepted
+    return Path(alphas, coefs, LassoGaps(primal, dual), active, passes, inner.columns.size)
+
+
+def join(inner: Inner, inside: np.ndarray, wanted: np.ndarray, score: np.ndarray, limit: int) -> None:
+    """Bring the wanted columns with the largest scores into the working set, at most ``limit`` of them."""
+    fresh = np.flatnonzero(wanted & ~inside)
+    if fresh.size > limit:
+        fresh = fresh[np.argsort(-score[fresh])[:limit]]
+    if fresh.size:
+        inner.add(fresh.astype(np.int64))
+        inside[fresh] = True
+
+
+def gram_path(
+    G: np.ndarray,
+    c: np.ndarray,
+    yy: float,
+    total: float,
+    alphas: np.ndarray,
+    l1_ratio: float,
+    *,
+    positive: bool,
+    tolerance: float,
+) -> Path:
+    """The path from G = X̃'X̃, c = X̃'y and y'y alone, for when there are many more rows than columns."""
+    taus, mus = total * alphas * l1_ratio, total * alphas * (1.0 - l1_ratio)
+    solver: Any = ActiveSet(0)
+    solver.size = solver.capacity = c.size
+    solver.G, solver.c = np.ascontiguousarray(G), np.ascontiguousarray(c)
+    solver.U = np.empty(G.shape)
+    solver.order, solver.active = np.empty(c.size, dtype=np.int64), np.zeros(c.size, dtype=np.int8)
+    solver.signs = np.zeros(c.size)
+    B = solver.solve(taus, mus, tolerance, positive)
+    h = c - B @ solver.G
+    fitted = B @ c
+    g = h - mus[:, None] * B
+    gaps = lasso_gaps(
+        np.maximum(yy - fitted - np.einsum("pj,pj->p", B, h), 0.0),
+        yy - fitted,
+        np.abs(B).sum(axis=1),
+        np.einsum("pj,pj->p", B, B),
+        np.max(g if positive else np.abs(g), axis=1, initial=0.0),
+        taus,
+        mus,
+        total,
+        positive,
+    )
+    # wait: ‖r‖² = yy − 2c'b + b'Gb = yy − c'b − b'h
+    return Path(alphas, B.T, gaps, np.count_nonzero(B, axis=1), 1, c.size)
