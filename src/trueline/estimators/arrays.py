@@ -1,0 +1,141 @@
+"""What the closed-form estimators share: the door for arrays, sources and moments, and the record they hold."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from sklearn.utils.validation import _check_sample_weight, check_array, check_is_fitted, validate_data
+
+from ..errors import DataError, UsageError
+from ..model.linear import LinearModel, as_terms
+from ..onepass.moments import Moments, refuse_weights
+
+try:
+    from .loading import Saved
+except ImportError:  # until that room's file lands
+
+    class Saved:  # type: ignore[no-redef]
+        pass
+
+
+SPARSE = ("csr", "csc", "coo")
+
+
+def checked_arrays(
+    estimator: Any, X: Any, y: Any, sample_weight: Any, *, multi_output: bool = True
+) -> tuple[Any, np.ndarray, np.ndarray | None]:
+    """Arrays as scikit-learn takes them. X is not searched for NaN here: the moments show it for nothing."""
+    X, y = validate_data(
+        estimator,
+        X,
+        y,
+        accept_sparse=SPARSE,
+        dtype=[np.float64, np.float32],
+        y_numeric=True,
+        multi_output=multi_output,
+        ensure_all_finite=False,
+    )
+    if sample_weight is not None:
+        sample_weight = _check_sample_weight(sample_weight, X, dtype=np.float64)
+        refuse_weights(sample_weight)
+        if not sample_weight.any():
+            raise DataError("all weights are zero; at least one row needs a positive weight", where="sample_weight")
+    return X, np.asarray(y, dtype=np.float64), sample_weight
+
+
+def refuse_nonfinite(estimator: Any, X: Any, moments: Moments) -> None:
+    """Let scikit-learn's own message speak if the moments show a NaN or an infinity."""
+    part = moments.total
+    if not (np.isfinite(part.mean[0]).all() and np.isfinite(np.diagonal(part.products[0])).all()):
+        check_array(X, accept_sparse=SPARSE, estimator=type(estimator).__name__, input_name="X")
+        moments.refuse_nonfinite()
+
+
+class FromMoments(Saved):
+    """An estimator that holds a linear record and can also be fitted from a source or from moments."""
+
+    coef_: np.ndarray
+    intercept_: Any
+
+    def _moments(self, source: Any, target: Any, options: dict[str, Any]) -> Moments:
+        """One pass over a source."""
+        from .sources import scan
+
+        if target is None:
+            raise UsageError("give y, or target= to say which column of the source it is", where="target")
+        return scan(source, target=target, digits=getattr(self, "digits", "auto"), **options).designed()
+
+    @classmethod
+    def from_moments(cls, moments: Moments, **parameters: Any) -> Any:
+        """Fit from moments: no row is read again."""
+        estimator = cls(**parameters)
+        moments = moments.designed()
+        estimator._fit_moments(moments)
+        estimator._names(moments)
+        return estimator
+
+    def _fit_moments(self, moments: Moments) -> None:
+        raise NotImplementedError
+
+    def _names(self, moments: Moments) -> None:
+        """Feature names as scikit-learn keeps them."""
+        self.feature_names_in_ = np.array(moments.terms, dtype=object)
+        self.n_features_in_ = len(moments.terms)
+
+    def _term_names(self) -> tuple[str, ...]:
+        """The names of the columns that ``fit`` saw."""
+        estimator: Any = self
+        return as_terms(getattr(estimator, "feature_names_in_", None), estimator.n_features_in_)
+
+    def _hold(self, record: LinearModel, one_target: bool) -> None:
+        """Show the record through scikit-learn's attributes; one target given as a vector gives a vector."""
+        if one_target:
+            record.coef = np.asarray(record.coef).reshape(-1)
+            record.intercept = float(np.ravel(record.intercept)[0])
+        self.model_ = record
+        self.coef_ = record.coef
+        self.intercept_ = record.intercept
+        self.certificate_: Any = record.certificate
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()  # type: ignore[misc]
+        tags.input_tags.sparse = True
+        return tags
+
+    def _record(self) -> LinearModel:
+        check_is_fitted(self)
+        return self.model_
+
+    def _adopt(self, record: LinearModel) -> None:
+        self._hold(record, False)
+        self.n_features_in_ = len(record.terms)
+        if record.terms != as_terms(None, len(record.terms)):
+            self.feature_names_in_ = np.array(record.terms, dtype=object)
+
+    def predict(self, X: Any, interval: float | None = None, *, of: str = "observation") -> Any:
+        """Predictions; with ``interval=0.95`` also the ends of the prediction interval (or ``of="mean"``'s)."""
+        check_is_fitted(self)
+        if self.model_.schema is not None and not isinstance(X, np.ndarray):
+            return self.model_.predict(X, interval, of=of)
+        X = validate_data(self, X, accept_sparse=SPARSE, dtype=[np.float64, np.float32], reset=False)
+        return self.model_.predict(X, interval, of=of)
+
+    def summary(self, **options: Any) -> Any:
+        """The table of coefficients, standard errors, t, p and intervals, and the fit's figures."""
+        check_is_fitted(self)
+        return self.model_.summary(**options)
+
+
+def fold_numbers(cv: Any, X: Any, y: Any, groups: Any = None) -> tuple[np.ndarray | None, Sequence[Any]]:
+    """(fold number of each row, splits) of scikit-learn's own splitter; None where test sets do not partition."""
+    from sklearn.model_selection import check_cv
+
+    splits = list(check_cv(cv, y, classifier=False).split(X, y, groups))
+    numbers = np.full(X.shape[0], -1)
+    for k, (train, test) in enumerate(splits):
+        if (numbers[test] >= 0).any() or len(train) + len(test) != X.shape[0]:
+            return None, splits
+        numbers[test] = k
+    return (numbers if (numbers >= 0).all() else None), splits

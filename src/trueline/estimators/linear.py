@@ -1,0 +1,152 @@
+"""LinearRegression, Ridge and RidgeCV: closed forms from one pass, with scikit-learn's parameters and meaning."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
+
+from ..errors import UsageError
+from ..model.closed import least_squares_record, linear_record, part_of
+from ..model.linear import LinearModel, names
+from ..onepass import routes
+from ..onepass.moments import Moments
+from ..onepass.squares import least_squares
+from .arrays import FromMoments, checked_arrays, refuse_nonfinite
+
+METHODS = ("auto", "normal", "qr", "svd")
+
+
+class LinearRegression(FromMoments, MultiOutputMixin, RegressorMixin, BaseEstimator):
+    """Ordinary least squares, exactly: every coefficient with the number of digits that hold.
+
+    Parameters
+    ----------
+    fit_intercept, copy_X, tol, n_jobs, positive
+        As in scikit-learn. X is never copied whole or changed; ``tol`` and ``n_jobs`` have nothing to do here.
+    digits : "auto" or float
+        Correct digits wanted in every coefficient. "auto" asks for 13, or an error below a 10⁻⁹th of the standard
+        error, whichever is easier.
+    method : "auto", "normal", "qr" or "svd"
+        The road by its textbook name. "auto" is the error-free normal equations, or the SVD when columns outnumber
+        rows.
+    rank : "minimum-norm" or "drop"
+        What to do with columns that others explain: the solution of least norm, or coefficient 0 as R's lm.
+
+    Attributes
+    ----------
+    coef_, intercept_, rank_, singular_, n_features_in_, feature_names_in_
+        As in scikit-learn.
+    certificate_ : ExactCertificate
+        ``.digits`` that hold (the smaller of ``.arithmetic_digits`` and ``.data_digits``), ``.condition_number``,
+        ``.rank``, ``.dropped``, ``.orthogonality``.
+    model_ : LinearModel
+        The plain record.
+
+    Examples
+    --------
+    >>> import numpy as np, trueline as tl
+    >>> X = np.array([[1.0], [2.0], [3.0], [4.0]])
+    >>> model = tl.LinearRegression().fit(X, [3.1, 4.9, 7.2, 8.8])
+    >>> model.coef_.round(2), round(model.intercept_, 2)
+    (array([1.94]), 1.15)
+    >>> model.certificate_.proven
+    True
+    """
+
+    def __init__(
+        self,
+        *,
+        fit_intercept=True,
+        copy_X=True,
+        tol=1e-6,
+        n_jobs=None,
+        positive=False,
+        digits="auto",
+        method="auto",
+        rank="minimum-norm",
+    ):
+        self.fit_intercept = fit_intercept
+        self.copy_X = copy_X
+        self.tol = tol
+        self.n_jobs = n_jobs
+        self.positive = positive
+        self.digits = digits
+        self.method = method
+        self.rank = rank
+
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None, *, target: Any = None, **source: Any) -> Any:
+        """Fit to arrays ``(X, y)``, or to any source with ``target=`` its column's name (options as for tl.scan)."""
+        self._check()
+        if y is None and target is not None:
+            moments = self._moments(X, target, source)
+            self._fit_moments(moments)
+            self._names(moments)
+            return self
+        X, y, sample_weight = checked_arrays(self, X, y, sample_weight)
+        method = self.method
+        if method == "auto":
+            method = "svd" if X.shape[0] <= X.shape[1] and X.shape[1] > routes.WIDE and not self.positive else "normal"
+        if method != "normal" and not self.positive:
+            return self._fit_rows(X, y, sample_weight, method)
+        moments = Moments.from_arrays(X, y, sample_weight, terms=self._term_names(), digits=self.digits)
+        refuse_nonfinite(self, X, moments)
+        self._fit_moments(moments, y.ndim == 1)
+        if self.certificate_.dropped and any(moments.levels[:-1]):
+            # A pivot that vanished at a cheaper level may only have drowned in its noise: look again, exactly.
+            top = len(moments.levels) - 1
+            moments = Moments.from_arrays(X, y, sample_weight, terms=self._term_names(), digits=self.digits, level=top)
+            self._fit_moments(moments, y.ndim == 1)
+        return self
+
+    def _check(self) -> None:
+        if self.method not in METHODS:
+            raise UsageError(f"method must be one of {', '.join(METHODS)}, not {self.method!r}", where="method")
+
+    def _fit_moments(self, moments: Moments, one_target: bool | None = None) -> None:
+        self._check()
+        solution = least_squares(moments, fit_intercept=self.fit_intercept, rank=self.rank)
+        record = least_squares_record(solution, moments)
+        if self.positive:
+            coef, intercept = routes.nonnegative(moments, fit_intercept=self.fit_intercept)
+            record = linear_record(
+                moments,
+                coef,
+                intercept,
+                solution.certificate,
+                family="non-negative least squares",
+                fit_intercept=bool(self.fit_intercept),
+            )
+        self._hold(record, len(moments.targets) == 1 if one_target is None else one_target)
+
+    def _fit_rows(self, X: Any, y: np.ndarray, sample_weight: Any, method: str) -> Any:
+        terms = self._term_names()
+        solution = routes.by_rows(X, y, sample_weight, terms, method=method, fit_intercept=self.fit_intercept)
+        targets = ("y",) if y.ndim == 1 else names("y", y.shape[1])
+        record = LinearModel(
+            terms,
+            solution.coef,
+            solution.intercept,
+            targets,
+            certificate=solution.certificate,
+            statistics={"family": "least squares", "n": len(X), "fit_intercept": bool(self.fit_intercept)},
+        )
+        if X.shape[1] < X.shape[0]:
+            moments = Moments.from_arrays(X, y, sample_weight, terms=terms, digits=self.digits)
+            record = least_squares_record(solution, moments)
+        self._hold(record, y.ndim == 1)
+        return self
+
+    @property
+    def rank_(self) -> int:
+        """The rank found."""
+        return self.certificate_.rank
+
+    @property
+    def singular_(self) -> np.ndarray:
+        """Singular values of the (centred) columns."""
+        part = part_of(self.model_)
+        if part is None:
+            raise AttributeError("singular_ is not kept for a fit that kept no products")
+        return routes.singular_values(part, len(self.model_.terms), self.fit_intercept)

@@ -1,0 +1,88 @@
+"""tl.scan: one pass over any source. Engines of other rooms (Dask, Spark) enter through ``ENGINES``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from ..onepass.moments import Moments
+
+# package of the source's type → "module:function" that scans it, called with the same arguments as ``scan``
+ENGINES: dict[str, str] = {
+    "dask": "trueline.scale.dask:scan",
+    "pyspark": "trueline.scale.spark:scan",
+}
+
+
+def engine_of(source: Any) -> Callable[..., Moments] | None:
+    """The function that scans a source of another engine, imported only when one comes in."""
+    from importlib import import_module
+
+    place = ENGINES.get(type(source).__module__.partition(".")[0])
+    if place is None:
+        return None
+    module, _, name = place.partition(":")
+    return getattr(import_module(module), name)  # type: ignore[no-any-return]
+
+
+def scan(
+    source: Any,
+    *,
+    target: str | Sequence[str] | None = None,
+    features: Sequence[str] | None = None,
+    weights: str | None = None,
+    where: str | None = None,
+    derive: dict[str, str] | None = None,
+    missing: str = "refuse",
+    folds: int | str | None = 5,
+    group: str | None = None,
+    digits: float | str = "auto",
+    sample: int = 10_000,
+    **options: Any,
+) -> Moments:
+    """Read a source once, in bounded memory, and keep what every closed-form model needs.
+
+    Parameters
+    ----------
+    source
+        A path, glob or list of CSV, TSV, Parquet, Arrow IPC or NDJSON files (gzip, zstd too), "-" for standard input,
+        a pandas, Polars or PyArrow table, NumPy or SciPy sparse arrays, a Dask or Spark frame, or an iterator of them.
+    target : str
+        The column to predict; None for principal components only.
+    features, weights, where, derive, missing, group
+        Columns to use (default: all others), the weights' column, an SQL filter, SQL expressions for new columns, what
+        to do with missing values ("refuse", "drop", "mean", "indicator"), the column whose values stay in one fold.
+    folds : int
+        Folds for cross-validation, by a seeded hash of each row's values.
+    digits : "auto" or float
+        Correct digits wanted in the coefficients.
+    sample : int
+        Rows kept, chosen by hash, for pictures.
+
+    Examples
+    --------
+    >>> import polars as pl, trueline as tl
+    >>> table = pl.DataFrame({"x": [1.0, 2.0, 3.0, 4.0], "y": [3.0, 5.0, 7.0, 9.0]})
+    >>> moments = tl.scan(table, target="y")
+    >>> tl.LinearRegression.from_moments(moments).coef_
+    array([2.])
+    """
+    given = dict(
+        target=target,
+        features=features,
+        weights=weights,
+        where=where,
+        derive=derive,
+        missing=missing,
+        folds=folds,
+        group=group,
+        digits=digits,
+        sample=sample,
+        **options,
+    )
+    engine = engine_of(source)
+    if engine is not None:
+        return engine(source, **given)
+    from ..onepass.reading import scan_source
+
+    return scan_source(source, **given)

@@ -1,0 +1,76 @@
+"""Closed-form fits as plain records: what the command line calls, and what the estimators wrap.
+
+>>> import numpy as np
+>>> from trueline.onepass.moments import Moments
+>>> X = np.array([[0.0], [1.0], [2.0]])
+>>> fit_least_squares(Moments.from_arrays(X, np.array([1.0, 3.0, 5.0]))).predict(X)
+array([1., 3., 5.])
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ..certify.records import Certificate
+from ..onepass.moments import Moments, Part, part_arrays, part_from
+from ..onepass.squares import Solution, least_squares
+from .linear import LinearModel
+
+
+def fit_least_squares(moments: Moments, *, fit_intercept: bool = True, rank: str = "minimum-norm") -> LinearModel:
+    """Ordinary least squares of every target, as a record."""
+    moments = moments.designed()
+    return squeezed(
+        least_squares_record(least_squares(moments, fit_intercept=fit_intercept, rank=rank), moments), moments
+    )
+
+
+def least_squares_record(solution: Solution, moments: Moments) -> LinearModel:
+    """The record of a least-squares solution, with the moments that inference needs."""
+    return linear_record(
+        moments,
+        solution.coef,
+        solution.intercept,
+        solution.certificate,
+        family="least squares",
+        fit_intercept=bool(solution.fit_intercept),
+        rss=solution.rss,
+    )
+
+
+def linear_record(
+    moments: Moments, coef: np.ndarray, intercept: np.ndarray, certificate: Certificate | None, **statistics: Any
+) -> LinearModel:
+    """A record with coefficients k×d and the moments they came from."""
+    part = moments.total
+    kept: dict[str, Any] = {
+        "n": part.n,
+        "weighted": bool(moments.weighted),
+        "integer": moments.integer.astype(np.uint8),
+    }
+    kept |= statistics | {f"part.{name}": value for name, value in part_arrays(part).items()}
+    return LinearModel(
+        moments.terms,
+        coef,
+        intercept,
+        moments.targets,
+        moments.schema,
+        certificate=certificate,
+        statistics=kept,
+    )
+
+
+def squeezed(record: LinearModel, moments: Moments) -> LinearModel:
+    """With one target, coefficients are a vector and the intercept a number."""
+    if len(moments.targets) == 1:
+        record.coef = np.asarray(record.coef).reshape(-1)
+        record.intercept = float(np.ravel(record.intercept)[0])
+    return record
+
+
+def part_of(model: LinearModel) -> Part | None:
+    """The moments that a record keeps, if it keeps them."""
+    found = {name[5:]: value for name, value in model.statistics.items() if name.startswith("part.")}
+    return part_from(found, int(model.statistics["n"])) if found else None

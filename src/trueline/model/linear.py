@@ -1,0 +1,186 @@
+"""The fitted linear model as a plain record: coefficients, how rows become numbers, the link, and what is proven.
+
+score = X·coefᵀ + intercept, one column per target or class; the link turns scores into predictions:
+
+  identity   the score                       logistic   P(classes[1]) = 1/(1 + e⁻ˢ)
+  softmax    one probability per class       log        eˢ
+  sign       classes by the sign of s (two classes) or the largest score
+
+``statistics`` holds what a summary and intervals need: plain numbers, strings and arrays by name.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ..certify.records import Certificate, from_dict
+from ..errors import DataError, ModelError, UsageError
+
+LINKS = ("identity", "logistic", "softmax", "log", "sign")
+
+
+class Interval(NamedTuple):
+    """Predictions with the ends of their interval."""
+
+    mean: np.ndarray
+    lower: np.ndarray
+    upper: np.ndarray
+
+
+@dataclasses.dataclass
+class LinearModel:
+    """A linear model that can predict, explain itself and be saved.
+
+    >>> import numpy as np
+    >>> model = LinearModel(("a", "b"), np.array([1.0, -1.0]), 0.5)
+    >>> model.predict(np.array([[2.0, 1.0]]))
+    array([1.5])
+    """
+
+    kind = "linear"
+
+    terms: tuple[str, ...]
+    coef: np.ndarray
+    intercept: Any = 0.0
+    targets: tuple[str, ...] = ("y",)
+    schema: Any = None
+    link: str = "identity"
+    classes: tuple[Any, ...] = ()
+    certificate: Certificate | None = None
+    statistics: dict[str, Any] = dataclasses.field(default_factory=dict)
+
+    def design(self, data: Any) -> np.ndarray:
+        """The rows of numbers that the coefficients multiply, from an array or from any table."""
+        if isinstance(data, np.ndarray) or hasattr(data, "tocsr"):
+            if data.ndim != 2 or data.shape[1] != len(self.terms):
+                raise DataError(
+                    f"the array has shape {data.shape}; rows of {len(self.terms)} numbers are accepted", where="X"
+                )
+            return data
+        if self.schema is None:
+            return self._by_name(data)
+        return np.asarray(self.schema.encode(data).X)
+
+    def _by_name(self, data: Any) -> np.ndarray:
+        """Columns by name, in any order, from a table, for models fitted without a schema."""
+        import polars as pl
+
+        frame = data if isinstance(data, pl.DataFrame) else pl.DataFrame(data)
+        missing = [term for term in self.terms if term not in frame.columns]
+        if missing:
+            raise DataError(
+                f"column {missing[0]!r} is missing; the model needs {', '.join(self.terms)}", where=missing[0]
+            )
+        return frame.select(self.terms).to_numpy().astype(float)
+
+    def score(self, data: Any) -> np.ndarray:
+        """X·coefᵀ + intercept."""
+        X = self.design(data)
+        found = X @ np.asarray(self.coef).T
+        return np.asarray(found + self.intercept)
+
+    def predict(self, data: Any, interval: float | None = None, *, of: str = "observation") -> Any:
+        """The prediction on the target's scale: values, or labels where there are classes.
+
+        ``interval=0.95`` gives mean, lower and upper: a prediction interval for a new observation, or with
+        ``of="mean"`` a confidence interval for the mean.
+        """
+        if interval is not None:
+            return self.interval(data, interval, of)
+        scores = self.score(data)
+        if self.classes:
+            return np.asarray(self.classes)[self.choose(scores)]
+        return np.exp(scores) if self.link == "log" else scores
+
+    def choose(self, scores: np.ndarray) -> np.ndarray:
+        """The index of the predicted class."""
+        return (scores > 0).astype(int).ravel() if len(self.classes) == 2 else scores.argmax(axis=1)
+
+    def probabilities(self, data: Any) -> np.ndarray:
+        """One column per class."""
+        scores = self.score(data)
+        if self.link == "logistic":
+            s = scores.ravel()
+            e = np.exp(-np.abs(s))
+            upper = np.where(s >= 0, 1 / (1 + e), e / (1 + e))
+            return np.column_stack([np.where(s >= 0, e / (1 + e), 1 / (1 + e)), upper])
+        if self.link == "softmax":
+            e = np.exp(scores - scores.max(axis=1, keepdims=True))
+            return e / e.sum(axis=1, keepdims=True)
+        raise UsageError(f"a model with the {self.link} link has no probabilities", where="link")
+
+    def interval(self, data: Any, level: float, of: str = "observation") -> Interval:
+        """Student's interval around a least-squares prediction."""
+        from ..onepass.inference import prediction_interval
+
+        if not 0 < level < 1:
+            raise UsageError(f"interval must lie between 0 and 1, not {level!r}", where="interval")
+        if of not in ("observation", "mean"):
+            raise UsageError(f"of must be 'observation' or 'mean', not {of!r}", where="of")
+        X = self.design(data)
+        mean = self.score(X)
+        half = prediction_interval(self, X.toarray() if hasattr(X, "toarray") else X, level, of == "observation")
+        half = half[:, 0] if mean.ndim == 1 else half
+        return Interval(mean, mean - half, mean + half)
+
+    def summary(self, **options: Any) -> Any:
+        """The table of coefficients with everything that goes with it."""
+        from importlib import import_module
+
+        return import_module("trueline.report.summary").summarise(self, **options)
+
+    def to_state(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
+        arrays: dict[str, np.ndarray] = {
+            "coef": np.asarray(self.coef, dtype=float),
+            "intercept": np.asarray(self.intercept, dtype=float),
+        }
+        plain: dict[str, Any] = {}
+        for name, value in self.statistics.items():
+            if isinstance(value, np.ndarray):
+                arrays[f"statistics.{name}"] = value
+            else:
+                plain[name] = value
+        meta = {
+            "terms": list(self.terms),
+            "targets": list(self.targets),
+            "schema": self.schema.to_dict() if hasattr(self.schema, "to_dict") else self.schema,
+            "link": self.link,
+            "classes": [item.item() if isinstance(item, np.generic) else item for item in self.classes],
+            "certificate": None if self.certificate is None else self.certificate.to_dict(),
+            "statistics": plain,
+        }
+        return arrays, meta
+
+    @classmethod
+    def from_state(cls, arrays: dict[str, np.ndarray], meta: dict[str, Any]) -> LinearModel:
+        from ..onepass.moments import schema_from
+
+        if meta["link"] not in LINKS:
+            raise ModelError(f"the model has the link {meta['link']!r}, unknown to this version: upgrade trueline")
+        stored = {k.partition(".")[2]: v for k, v in arrays.items() if k.startswith("statistics.")}
+        intercept = arrays["intercept"]
+        return cls(
+            tuple(meta["terms"]),
+            arrays["coef"],
+            float(intercept) if intercept.ndim == 0 else intercept,
+            tuple(meta["targets"]),
+            schema_from(meta["schema"]),
+            meta["link"],
+            tuple(meta["classes"]),
+            None if meta["certificate"] is None else from_dict(meta["certificate"]),
+            meta["statistics"] | stored,
+        )
+
+
+def names(prefix: str, count: int) -> tuple[str, ...]:
+    """``x0, x1, …`` for columns that came without names."""
+    return tuple(f"{prefix}{j}" for j in range(count))
+
+
+def as_terms(given: Sequence[str] | None, count: int) -> tuple[str, ...]:
+    """Names given, or ``x0, x1, …``."""
+    return names("x", count) if given is None else tuple(str(name) for name in given)

@@ -1,0 +1,175 @@
+"""How many digits of a least-squares solution hold, and which level of products the digits asked for need.
+
+With v_i the noise of column i (Σ 4u(x_i − c_i)², see moments) and s = √v, a coefficient's error is about
+
+  lever_j · size,   lever_j = √(Σ_i (G⁻¹)_ji² v_i),   size = √(v_y + Σ_k v_k β_k²),
+
+plus the solve's own, which has the same form with v_i = 2⁻⁹⁸ G_ii. That is the *arithmetic*. Beside it stands
+what the *data* allow: if every entry that is not a whole number carries half a unit in its last place, β_j moves by
+about √((G⁻¹)_jj)·e, e² = (h_y² + Σ h_k²β_k²)/n, h_i² = 2⁻¹⁰⁶ Σ x_i², and by √(Σ_i (G⁻¹)_ji² h_i²)·‖r‖/√n.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..errors import UsageError
+from . import exact
+from .doubled import UNIT, UNIT_DOUBLED
+from .solve import factored
+
+if TYPE_CHECKING:
+    from .moments import Accumulator, Part
+
+MOST = -np.log10(UNIT)  # 15.95: a float64 result cannot promise more
+AUTO_DIGITS = 13.0
+# "auto" is content when an error is this small a part of the coefficient's standard error.
+AUTO_SHARE = 1e-9
+_MARGIN = 0.5
+
+
+def levers(inverse: np.ndarray, mean: np.ndarray | None, noise: np.ndarray) -> np.ndarray:
+    """lever_j per coefficient, the intercept first when there is a mean."""
+    rows = inverse if mean is None else np.vstack([mean @ inverse, inverse])
+    return np.sqrt(rows**2 @ noise)
+
+
+def arithmetic_errors(
+    inverse: np.ndarray,
+    mean: np.ndarray | None,
+    beta: np.ndarray,
+    noise: np.ndarray,
+    target_noise: float,
+    squares: np.ndarray,
+    target_square: float,
+) -> np.ndarray:
+    """Absolute errors of [intercept and] coefficients that the arithmetic may have caused, before rounding."""
+    noise = noise + UNIT_DOUBLED * squares
+    target_noise = target_noise + UNIT_DOUBLED * target_square
+    size = np.sqrt(target_noise + noise @ beta**2)
+    return levers(inverse, mean, noise) * size
+
+
+def data_errors(
+    inverse: np.ndarray,
+    mean: np.ndarray | None,
+    beta: np.ndarray,
+    rounding: np.ndarray,
+    target_rounding: float,
+    rss: float,
+    n: int,
+) -> np.ndarray:
+    """Absolute errors that half a unit in the last place of every entry may cause."""
+    spread = np.diagonal(inverse).clip(min=0.0)
+    if mean is not None:
+        spread = np.concatenate([[mean @ inverse @ mean + 1.0 / max(n, 1)], spread])
+    moved = (target_rounding + rounding @ beta**2) / max(n, 1)
+    return np.sqrt(spread.clip(min=0.0) * moved) + levers(inverse, mean, rounding) * np.sqrt(max(rss, 0.0) / max(n, 1))
+
+
+def rounding_squares(raw_squares: np.ndarray, integer: np.ndarray) -> np.ndarray:
+    """h² per column: 0 for whole numbers."""
+    return np.where(integer, 0.0, UNIT**2 * raw_squares)
+
+
+def digits_of(errors: np.ndarray, values: np.ndarray) -> float:
+    """Correct digits of the worst value: −log₁₀ of its relative error, at most what float64 holds."""
+    if len(values) == 0:
+        return float(MOST)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        relative = np.where(values != 0, errors / np.abs(values), np.where(errors > 0, errors, 0.0)) + UNIT
+        found = -np.log10(relative)
+    return float(np.clip(np.min(np.nan_to_num(found, nan=0.0)), 0.0, MOST))
+
+
+class LevelRule:
+    """Which level the next block needs: level 2 at first, then the cheapest that still meets the target.
+
+    The Gram matrix only grows, so the inverse of the last factor bounds the later ones; it is refreshed whenever
+    the rows have grown by half. With ``digits="auto"`` a coefficient is good enough when it has 13 digits, or when
+    its error is a 10⁻⁹th of its standard error.
+    """
+
+    def __init__(self, targets: int, digits: float | str, level: int | None) -> None:
+        if isinstance(digits, str) and digits != "auto":
+            raise UsageError(f"digits must be 'auto' or a number of digits, not {digits!r}", where="digits")
+        if not isinstance(digits, str) and not 0 < digits <= 16:
+            raise UsageError(f"digits must lie between 1 and 16, not {digits!r}", where="digits")
+        self.targets = targets
+        self.auto = isinstance(digits, str)
+        self.target = AUTO_DIGITS if isinstance(digits, str) else float(digits)
+        self.fixed = level
+        self.level = exact.LEVELS - 1 if level is None else level
+        self.rows = 0
+        self.next = 0
+        self.state: dict[str, Any] | None = None
+
+    @property
+    def settled(self) -> bool:
+        """Whether a factor exists, by which levels can be compared."""
+        return self.fixed is None and self.state is not None
+
+    def forget(self) -> None:
+        """The columns have changed: start again."""
+        self.state, self.next = None, 0
+        self.level = exact.LEVELS - 1 if self.fixed is None else self.fixed
+
+    def seen(self, n: int, noise: np.ndarray, accumulator: Accumulator) -> None:
+        """Count a block; refactor when the rows have grown enough."""
+        if self.fixed is not None:
+            return
+        self.rows += n
+        if self.state is not None:
+            self.state["noise"] = self.state["noise"] + noise
+        d = len(noise) - self.targets
+        if self.rows >= max(2 * exact.BLOCK_ROWS, 10 * d, self.next):
+            self._refactor(accumulator.together(), d)
+            self.next = int(1.5 * self.rows)
+
+    def _refactor(self, part: Part, d: int) -> None:
+        self.state = {"noise": part.noise.copy(), "inverse": None}
+        if self.targets == 0 or d == 0:
+            return
+        H, E = part.products
+        floor = part.noise[:d] + UNIT**2 * part.raw_squares()[:d]
+        factor = factored((H[:d, :d], E[:d, :d]), floor, condition=False)
+        inverse = factor.inverse
+        c = part.products[0][:d, d:]
+        beta = inverse @ c
+        left = np.maximum(np.diagonal(part.products[0])[d:] - np.einsum("ij,ij->j", c, beta), 0.0)
+        sigma2 = left / max(part.n - factor.rank - 1, 1)
+        mean = part.mean[0][:d]
+        rows = np.vstack([mean @ inverse, inverse])
+        spread = np.concatenate([[mean @ inverse @ mean + 1 / part.weight[0]], np.diagonal(inverse)])
+        values = np.vstack([part.mean[0][d:] - mean @ beta, beta])
+        values[1:][~factor.kept] = np.inf  # a dropped column asks for nothing
+        allowed = 10.0 ** -(self.target + _MARGIN) * np.abs(values)
+        if self.auto:
+            allowed = np.maximum(allowed, AUTO_SHARE * np.sqrt(spread[:, None] * sigma2))
+        self.state |= {"inverse": inverse, "squared_rows": rows**2, "beta2": beta**2, "allowed": allowed}
+
+    def needed(self, squares: np.ndarray) -> int:
+        """The level for a block whose squares about its shift are these."""
+        if self.fixed is not None:
+            return self.fixed
+        top = exact.LEVELS - 1
+        if self.state is None:
+            return top
+        if self.targets == 0:
+            self.level = 0
+            return 0
+        if self.state["inverse"] is None:
+            self.level = top
+            return top
+        d = len(squares) - self.targets
+        self.level = top
+        for level in range(top):
+            noise = self.state["noise"] + 4 * exact.UNITS[level] * squares
+            size = np.sqrt(noise[d:] + noise[:d] @ self.state["beta2"])
+            error = np.sqrt(self.state["squared_rows"] @ noise[:d])[:, None] * size
+            if (error <= self.state["allowed"]).all():
+                self.level = level
+                break
+        return self.level

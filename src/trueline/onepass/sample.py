@@ -1,0 +1,113 @@
+"""A seeded sample of rows for pictures: the rows whose hash is smallest, so that it depends on no partition.
+
+The hash reads the bits of a few columns. Rows that repeat share a hash, so within a block the occurrence number
+is mixed in: a table with three distinct rows still gets a fair sample.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+SEED = 0x9E3779B97F4A7C15
+_COLUMNS = 8
+_PROBE = 256
+
+
+@dataclasses.dataclass(frozen=True)
+class Sample:
+    """At most ``keep`` rows of [x y], their weights and the priorities that chose them, in order of priority."""
+
+    rows: np.ndarray
+    weights: np.ndarray
+    priority: np.ndarray
+    keep: int
+
+    @classmethod
+    def empty(cls, width: int, keep: int) -> Sample:
+        return cls(np.empty((0, width)), np.empty(0), np.empty(0, dtype=np.uint64), keep)
+
+    def including(self, Z: np.ndarray, weights: np.ndarray | None) -> Sample:
+        """With a block's rows taken in."""
+        priority = priorities(Z)
+        if len(self.priority) == self.keep:
+            chosen = np.flatnonzero(priority < self.priority[-1])
+            if len(chosen) == 0:
+                return self
+        else:
+            chosen = np.arange(len(Z))
+        w = np.ones(len(chosen)) if weights is None else weights[chosen]
+        return self.merged(Sample(Z[chosen], w, priority[chosen], self.keep))
+
+    def merged(self, other: Sample) -> Sample:
+        """The smallest priorities of both; equal ones in the order of their rows, so that no order of merging shows."""
+        keep = max(self.keep, other.keep)
+        rows = np.concatenate([self.rows, other.rows])
+        weights = np.concatenate([self.weights, other.weights])
+        priority = np.concatenate([self.priority, other.priority])
+        order = np.argsort(priority, kind="stable")[:keep]
+        return Sample(rows[order], weights[order], priority[order], keep)
+
+    def placed(self, where: np.ndarray, width: int) -> Sample:
+        """Among more columns, which were 0 in all rows."""
+        rows = np.zeros((len(self.rows), width))
+        rows[:, where] = self.rows
+        return dataclasses.replace(self, rows=rows)
+
+    def selected(self, where: np.ndarray) -> Sample:
+        """Some of the columns."""
+        return dataclasses.replace(self, rows=self.rows[:, where])
+
+    def filled(self, places: Sequence[int], fills: Sequence[tuple[int, int, float]]) -> Sample:
+        """Column ``places[k]`` plus m times column i, for each fill (k, i, m)."""
+        rows = self.rows.copy()
+        for k, i, m in fills:
+            rows[:, places[k]] += m * rows[:, i]
+        return dataclasses.replace(self, rows=rows)
+
+    def to_arrays(self) -> dict[str, np.ndarray]:
+        return {
+            "sample.rows": self.rows,
+            "sample.weights": self.weights,
+            "sample.priority": self.priority.view(np.int64),
+        }
+
+    @classmethod
+    def from_arrays(cls, arrays: dict[str, np.ndarray], keep: int) -> Sample:
+        priority = np.ascontiguousarray(arrays["sample.priority"]).view(np.uint64)
+        return cls(arrays["sample.rows"], arrays["sample.weights"], priority, keep)
+
+
+def priorities(Z: np.ndarray) -> np.ndarray:
+    """One pseudo-random 64-bit number a row, made from the row's values."""
+    width = Z.shape[1]
+    chosen = range(width) if width <= _COLUMNS else [*range(_COLUMNS - 1), width - 1]
+    h: Any = np.full(len(Z), SEED, dtype=np.uint64)
+    for j in chosen:
+        bits = (Z[:, j] + 0.0).view(np.uint64)  # + 0.0 makes −0 and 0 one value
+        h = (h ^ bits) * np.uint64(0xBF58476D1CE4E5B9)
+        h ^= h >> np.uint64(29)
+    if len(np.unique(h[:_PROBE])) < min(len(h), _PROBE):
+        h = h + _occurrence(h) * np.uint64(SEED)
+    return _mixed(h)
+
+
+def _mixed(h: np.ndarray) -> np.ndarray:
+    """The finisher of splitmix64."""
+    h = (h ^ (h >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    h = (h ^ (h >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return h ^ (h >> np.uint64(31))
+
+
+def _occurrence(h: np.ndarray) -> np.ndarray:
+    """How often the same value came before in this block."""
+    order = np.argsort(h, kind="stable")
+    ordered = h[order]
+    first = np.concatenate([[0], np.flatnonzero(np.diff(ordered)) + 1])
+    counts = np.diff(np.concatenate([first, [len(h)]]))
+    number = np.empty(len(h), dtype=np.uint64)
+    number[order] = (np.arange(len(h)) - np.repeat(first, counts)).astype(np.uint64)
+    return number

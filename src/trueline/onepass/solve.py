@@ -1,0 +1,242 @@
+"""Least squares from a Gram matrix kept in double-double: G β = c, its rank, its inverse.
+
+G is scaled by powers of two to a diagonal near 1, which loses nothing. Where float64 can factor it with digits to
+spare, Cholesky's factor and residuals in double-double give β (iterative refinement); otherwise the whole
+elimination G = L D Lᵀ runs in double-double, and a pivot that rounding of the data or of the products explains is
+dropped: that column is, as far as anyone can tell, a combination γ of the columns before it. A dropped column's
+null vector e_j − γ then leads from the basic solution to the minimum-norm one.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import numpy as np
+
+from .._jit import kernel
+from . import doubled
+from .doubled import UNIT, UNIT_DOUBLED, add, divide, multiply, subtract_product
+
+Pair = tuple[np.ndarray, np.ndarray]
+
+# Beyond this condition number of the scaled Gram matrix, refinement from a float64 factor is not relied upon.
+_REFINABLE = 1e10
+_COMPILE_FROM = 160  # columns: below, NumPy's elimination is done before Numba would be imported
+
+_scalar_subtract_product = kernel(doubled.subtract_product)
+
+
+@kernel
+def _eliminate(H, L, ch, cl, rh, rl):
+    """A −= c ⊗ r on a trailing block, in place."""
+    for i in range(H.shape[0]):
+        for j in range(i, H.shape[1]):
+            H[i, j], L[i, j] = _scalar_subtract_product(H[i, j], L[i, j], ch[i], cl[i], rh[j], rl[j])
+
+
+def _eliminate_arrays(H: Any, L: Any, ch: Any, cl: Any, rh: Any, rl: Any) -> None:
+    H[...], L[...] = subtract_product(H, L, ch[:, None], cl[:, None], rh[None, :], rl[None, :])
+
+
+@dataclasses.dataclass
+class Factor:
+    """A factored Gram matrix; ``kept`` marks the columns that count, ``combinations`` explains the others."""
+
+    exponents: np.ndarray
+    scaled: Pair
+    kept: np.ndarray
+    inverse: np.ndarray
+    condition_number: float
+    combinations: dict[int, np.ndarray]
+    elimination: tuple[Pair, Pair] | None
+
+    @property
+    def rank(self) -> int:
+        return int(self.kept.sum())
+
+    @property
+    def scale(self) -> np.ndarray:
+        """Powers of two that bring the diagonal of G near 1: β = scale · scaled β."""
+        return np.ldexp(1.0, self.exponents)
+
+    def solve(self, right: Pair) -> Pair:
+        """β with G β = c on the kept columns, 0 elsewhere; c has one column per right-hand side."""
+        scale = self.scale[:, None]
+        ch, cl = right[0] * scale, right[1] * scale
+        if self.elimination is None:
+            solved = self._refined(ch, cl)
+            if solved is None:
+                self.elimination = eliminate(self.scaled, np.zeros(len(scale)))[0]
+        if self.elimination is not None:
+            solved = self._substituted(ch, cl)
+        assert solved is not None
+        return solved[0] * scale, solved[1] * scale
+
+    def exact_inverse(self) -> Pair:
+        """G⁻¹ on the kept columns in double-double, 0 elsewhere."""
+        if self.elimination is None:
+            self.elimination = eliminate(self.scaled, np.zeros(len(self.kept)))[0]
+        eye = np.diag(self.kept.astype(float))
+        h, e = self._substituted(eye, np.zeros_like(eye))
+        outer = self.scale[:, None] * self.scale[None, :]
+        return h * outer, e * outer
+
+    def minimum_norm(self, beta: Pair) -> Pair:
+        """The solution of least norm with the same fit: the null vectors' share is taken off."""
+        if not self.combinations:
+            return beta
+        null = np.zeros((len(self.kept), len(self.combinations)))
+        for column, (j, gamma) in enumerate(self.combinations.items()):
+            null[:, column] = -gamma * self.scale / self.scale[j]
+            null[j, column] = 1.0
+        share = np.linalg.lstsq(null, beta[0], rcond=None)[0]
+        return doubled.two_sum(beta[0] - null @ share, np.zeros_like(beta[0]))
+
+    def _refined(self, ch: np.ndarray, cl: np.ndarray) -> Pair | None:
+        bh = self.inverse_scaled @ ch
+        bl = np.zeros_like(bh)
+        last = np.inf
+        for _ in range(8):
+            rh, rl = residual(self.scaled, (bh, bl), (ch, cl))
+            step = self.inverse_scaled @ (rh + rl)
+            bh, bl = add(bh, bl, step, np.zeros_like(step))
+            size = float(np.max(np.abs(step), initial=0.0))
+            if size <= UNIT * UNIT * float(np.max(np.abs(bh), initial=0.0)) or size == 0.0:
+                return bh, bl
+            if size > 0.25 * last:
+                return (bh, bl) if size <= 2.0**-80 * float(np.max(np.abs(bh))) else None
+            last = size
+        return None
+
+    @property
+    def inverse_scaled(self) -> np.ndarray:
+        return self.inverse / (self.scale[:, None] * self.scale[None, :])
+
+    def _substituted(self, ch: np.ndarray, cl: np.ndarray) -> Pair:
+        assert self.elimination is not None
+        (Lh, Ll), (Dh, Dl) = self.elimination
+        ch, cl = ch.copy(), cl.copy()
+        kept = np.flatnonzero(self.kept)
+        for j in kept:
+            rows = kept[kept > j]
+            ch[rows], cl[rows] = subtract_product(
+                ch[rows], cl[rows], Lh[rows, j, None], Ll[rows, j, None], ch[j][None], cl[j][None]
+            )
+        ch[kept], cl[kept] = divide(ch[kept], cl[kept], Dh[kept, None], Dl[kept, None])
+        for j in kept[::-1]:
+            rows = kept[kept < j]
+            ch[rows], cl[rows] = subtract_product(
+                ch[rows], cl[rows], Lh[j, rows][:, None], Ll[j, rows][:, None], ch[j][None], cl[j][None]
+            )
+        ch[~self.kept], cl[~self.kept] = 0.0, 0.0
+        return ch, cl
+
+
+def residual(G: Pair, beta: Pair, right: Pair) -> Pair:
+    """c − G β in double-double, one right-hand side at a time."""
+    rh, rl = np.empty_like(right[0]), np.empty_like(right[0])
+    for k in range(right[0].shape[1]):
+        ph, pl = doubled.dot(G[0], G[1], beta[0][None, :, k], beta[1][None, :, k])
+        rh[:, k], rl[:, k] = add(right[0][:, k], right[1][:, k], -ph, -pl)
+    return rh, rl
+
+
+def quadratic(G: Pair, beta: Pair, right: Pair, square: Pair) -> Pair:
+    """yy − 2 β·c + βᵀGβ, the residual sum of squares, whose error is of second order in that of β."""
+    rh, rl = residual(G, beta, right)
+    rh, rl = add(rh, rl, right[0], right[1])
+    ph, pl = doubled.dot(beta[0], beta[1], rh, rl, axis=0)
+    return add(square[0], square[1], -ph, -pl)
+
+
+def factored(G: Pair, floor: np.ndarray, *, condition: bool = True) -> Factor:
+    """Factor G; ``floor`` per column is the squared length that rounding alone may have given to a combination.
+
+    ``condition=False`` saves the two eigenvalue problems of the condition number.
+    """
+    d = len(G[0])
+    diagonal = np.diagonal(G[0])
+    positive = diagonal > 0
+    exponents = np.where(positive, -((np.frexp(np.where(positive, diagonal, 1.0))[1]) // 2), 0)
+    scale = np.ldexp(1.0, exponents)
+    outer = scale[:, None] * scale[None, :]
+    scaled = (G[0] * outer, G[1] * outer)
+    if d == 0:
+        return Factor(exponents, scaled, np.ones(0, bool), np.zeros((0, 0)), 1.0, {}, None)
+    if positive.all():
+        try:
+            np.linalg.cholesky(scaled[0])
+            inverse = np.linalg.inv(scaled[0])
+            bound = float(np.abs(scaled[0]).sum(axis=0).max() * np.abs(inverse).sum(axis=0).max())
+            if bound < _REFINABLE:
+                number = _condition(scaled[0], inverse) if condition else np.nan
+                return Factor(exponents, scaled, np.ones(d, bool), inverse * outer, number, {}, None)
+        except np.linalg.LinAlgError:
+            pass
+    elimination, kept, combinations = eliminate(scaled, floor * scale**2)
+    factor = Factor(exponents, scaled, kept, np.zeros((d, d)), np.nan, combinations, elimination)
+    inverse = factor.exact_inverse()[0]
+    factor.inverse = inverse
+    if not condition:
+        return factor
+    inner = np.ix_(kept, kept)
+    factor.condition_number = _condition(scaled[0][inner], (inverse / outer)[inner])
+    return factor
+
+
+def _condition(scaled: np.ndarray, inverse: np.ndarray) -> float:
+    """The condition number of the columns scaled to one length: the root of that of the Gram matrix."""
+    if len(scaled) == 0:
+        return 1.0
+    length = np.sqrt(np.diagonal(scaled))
+    largest = np.linalg.eigvalsh(scaled / (length[:, None] * length))[-1]
+    smallest = np.linalg.eigvalsh(inverse * (length[:, None] * length))[-1]
+    return float(np.sqrt(max(largest * smallest, 1.0)))
+
+
+def eliminate(scaled: Pair, floor: np.ndarray) -> tuple[tuple[Pair, Pair], np.ndarray, dict[int, np.ndarray]]:
+    """L D Lᵀ in double-double, in the order of the columns; (factors, kept, combinations of the dropped)."""
+    d = len(scaled[0])
+    H, E = scaled[0].copy(), scaled[1].copy()
+    Lh, Ll = np.eye(d), np.zeros((d, d))
+    Dh, Dl = np.ones(d), np.zeros(d)
+    kept = np.ones(d, dtype=bool)
+    combinations: dict[int, np.ndarray] = {}
+    update = _eliminate if d >= _COMPILE_FROM else _eliminate_arrays
+    for j in range(d):
+        pivot = H[j, j] + E[j, j]
+        start = scaled[0][j, j]
+        if not pivot > 1e-6 * start:
+            gamma = _combination(Lh, kept, j)
+            explained = 4 * (floor[j] + (gamma**2) @ floor)
+            explained += UNIT_DOUBLED * (np.sqrt(start) + np.abs(gamma) @ np.sqrt(np.diagonal(scaled[0]))) ** 2
+            if not pivot > explained:
+                kept[j] = False
+                combinations[j] = gamma
+                continue
+        Dh[j], Dl[j] = H[j, j], E[j, j]
+        if j + 1 == d:
+            break
+        row_h, row_l = H[j, j + 1 :].copy(), E[j, j + 1 :].copy()
+        ch, cl = divide(row_h, row_l, H[j, j], E[j, j])
+        Lh[j + 1 :, j], Ll[j + 1 :, j] = ch, cl
+        update(H[j + 1 :, j + 1 :], E[j + 1 :, j + 1 :], ch, cl, row_h, row_l)
+    return ((Lh, Ll), (Dh, Dl)), kept, combinations
+
+
+def _combination(L: np.ndarray, kept: np.ndarray, j: int) -> np.ndarray:
+    """γ with x_j ≈ Σ γ_k x_k over the kept columns before j: Lᵀγ = (row j of L)."""
+    gamma = np.zeros(len(L))
+    before = np.flatnonzero(kept[:j])
+    if len(before):
+        gamma[before] = L[j, before]
+        for k in before[::-1]:
+            above = before[before < k]
+            gamma[above] -= L[k, above] * gamma[k]
+    return gamma
+
+
+def times(pair: Pair, other: Pair) -> Pair:
+    """Elementwise product of two pairs."""
+    return multiply(*pair, *other)

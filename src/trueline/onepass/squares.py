@@ -1,0 +1,149 @@
+"""Least squares from moments: coefficients, intercept, residual sum of squares and the certificate.
+
+With an intercept the columns are centred, so β solves C_xx β = C_xy and b = ȳ − β·x̄; without one the same holds for
+the products about the origin. Everything up to the last rounding is double-double.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+
+import numpy as np
+
+from ..certify.records import Assumption, ExactCertificate, Status
+from ..errors import UsageError
+from . import doubled
+from .digits import arithmetic_errors, data_errors, digits_of, rounding_squares
+from .moments import Moments, Part
+from .solve import Factor, Pair, factored, quadratic, residual
+
+RANK_CHOICES = ("minimum-norm", "drop")
+
+
+@dataclasses.dataclass
+class Solution:
+    """A least-squares fit of k targets on d terms; ``coef`` is k×d, ``intercept`` and ``rss`` have k entries."""
+
+    coef: np.ndarray
+    intercept: np.ndarray
+    rss: np.ndarray
+    factor: Factor | None
+    certificate: ExactCertificate
+    part: Part | None
+    fit_intercept: bool
+
+
+def products_of(part: Part, fit_intercept: bool) -> Pair:
+    """C, about the mean or about the origin."""
+    return part.products if fit_intercept else part.about_origin()
+
+
+def least_squares(moments: Moments, *, fit_intercept: bool = True, rank: str = "minimum-norm") -> Solution:
+    """Solve for every target."""
+    return solve_part(moments.total, moments.terms, moments.integer, fit_intercept=fit_intercept, rank=rank)
+
+
+def solve_part(
+    part: Part, terms: Sequence[str], integer: np.ndarray, *, fit_intercept: bool = True, rank: str = "minimum-norm"
+) -> Solution:
+    """Least squares of the part's last columns on its first ``len(terms)``."""
+    if rank not in RANK_CHOICES:
+        raise UsageError(f"rank must be one of {', '.join(RANK_CHOICES)}, not {rank!r}", where="rank")
+    d = len(terms)
+    H, E = products_of(part, fit_intercept)
+    rounding = rounding_squares(part.raw_squares(), integer)
+    factor = factored((H[:d, :d], E[:d, :d]), rounding[:d] + part.noise[:d])
+    right = (H[:d, d:], E[:d, d:])
+    basic = factor.solve(right)
+    k = H.shape[1] - d
+    square = np.array([H[d + t, d + t] for t in range(k)]), np.array([E[d + t, d + t] for t in range(k)])
+    rss_h, rss_l = quadratic((H[:d, :d], E[:d, :d]), basic, right, square)
+    beta = factor.minimum_norm(basic) if rank == "minimum-norm" else basic
+    # Below what the arithmetic itself can leave, a residual sum of squares is an exact fit.
+    unseen = 16 * doubled.UNIT**2 * (d + 1) * square[0]
+    rss = np.where(rss_h + rss_l > unseen, rss_h + rss_l, 0.0)
+    intercept = _intercept(part, d, beta) if fit_intercept else np.zeros(k)
+    certificate = _certificate(part, terms, rounding, factor, beta[0], intercept, rss, right, fit_intercept, rank)
+    return Solution(beta[0].T.copy(), intercept, rss, factor, certificate, part, fit_intercept)
+
+
+def _intercept(part: Part, d: int, beta: Pair) -> np.ndarray:
+    """ȳ − β·x̄."""
+    mh, ml = part.mean
+    sh, sl = doubled.dot(mh[:d, None], ml[:d, None], *beta, axis=0)
+    h, e = doubled.add(mh[d:], ml[d:], -sh, -sl)
+    return h + e
+
+
+def _certificate(
+    part: Part,
+    terms: Sequence[str],
+    rounding: np.ndarray,
+    factor: Factor,
+    beta: np.ndarray,
+    intercept: np.ndarray,
+    rss: np.ndarray,
+    right: Pair,
+    fit_intercept: bool,
+    rank: str,
+) -> ExactCertificate:
+    d, k = beta.shape
+    mean = part.mean[0][:d] if fit_intercept else None
+    squares = np.diagonal(part.products[0]) if fit_intercept else part.raw_squares()
+    arithmetic, data = [], []
+    for t in range(k):
+        values = np.concatenate([[intercept[t]], beta[:, t]]) if fit_intercept else beta[:, t]
+        shown = np.concatenate([[True], factor.kept]) if fit_intercept else factor.kept
+        found = arithmetic_errors(
+            factor.inverse, mean, beta[:, t], part.noise[:d], part.noise[d + t], squares[:d], squares[d + t]
+        )
+        moved = data_errors(factor.inverse, mean, beta[:, t], rounding[:d], rounding[d + t], rss[t], part.n)
+        arithmetic.append(digits_of(found[shown], values[shown]))
+        data.append(digits_of(moved[shown], values[shown]))
+    # ‖Xᵀr‖/(‖X‖‖r‖) of the coefficients as they are returned, rounded to float64.
+    lengths = np.sqrt(np.maximum(squares[:d].sum() * rss, 0.0))
+    left = residual(_undo(factor), (beta, np.zeros_like(beta)), right)[0]
+    with np.errstate(divide="ignore", invalid="ignore"):
+        angle = np.where(lengths > 0, np.sqrt((left**2).sum(axis=0)) / lengths, 0.0)
+    dropped = tuple(terms[j] for j in factor.combinations)
+    advice = ""
+    if dropped:
+        told = "; ".join(
+            _explain(terms, j, gamma * factor.scale / factor.scale[j]) for j, gamma in factor.combinations.items()
+        )
+        how = "the solution of least norm is given" if rank == "minimum-norm" else "their coefficients are set to 0"
+        advice = f"columns that add nothing: {told}; {how}"
+    return ExactCertificate(
+        status=Status.DEGENERATE if dropped else Status.PROVEN,
+        assumptions=(
+            Assumption(
+                "columns are linearly independent",
+                not dropped,
+                float(factor.rank),
+                float(d),
+                "remove the columns named, or add a ridge penalty" if dropped else "",
+            ),
+        ),
+        advice=advice,
+        arithmetic_digits=min(arithmetic, default=0.0),
+        data_digits=min(data, default=0.0),
+        condition_number=factor.condition_number,
+        rank=factor.rank,
+        dropped=dropped,
+        orthogonality=float(angle.max(initial=0.0)),
+    )
+
+
+def _undo(factor: Factor) -> Pair:
+    outer = 1.0 / (factor.scale[:, None] * factor.scale[None, :])
+    return factor.scaled[0] * outer, factor.scaled[1] * outer
+
+
+def _explain(terms: Sequence[str], j: int, gamma: np.ndarray) -> str:
+    """``x3 = 2·x1 − x2 + constant``."""
+    used = [int(k) for k in np.flatnonzero(gamma) if abs(gamma[k]) > 1e-9 * np.abs(gamma).max()]
+    if not used:
+        return f"{terms[j]} is constant"
+    told = " + ".join(f"{gamma[k]:.6g}·{terms[k]}" for k in used[:4]).replace("+ -", "− ")
+    return f"{terms[j]} = {told}{' + …' if len(used) > 4 else ''} up to a constant"
