@@ -108,7 +108,7 @@ def column_sums(columns, chosen, h, first, second):
 
 def coordinate(risk: Risk, start: np.ndarray) -> Iterator[Point]:
     """Coordinate descent with the route that suits the shape."""
-    if risk.size <= GRAM_UP_TO and risk.size <= risk.design.n:
+    if type(risk) is not Risk or (risk.size <= GRAM_UP_TO and risk.size <= risk.design.n):
         return by_gram(risk, start)
     return by_columns(risk, start)
 
@@ -128,16 +128,16 @@ def by_gram(risk: Risk, start: np.ndarray) -> Iterator[Point]:
     point = risk.point(penalty.prox(start, 0.0))
     H = None
     if quadratic:
-        H = risk.design.hessian(risk.c)
+        H = risk.loss_hessian(point)
         risk._lipschitz = float(np.linalg.norm(H, 2))
     patience = Patience()
     while True:
         yield point
         if H is None or not quadratic:
-            H = risk.design.hessian(point.curvature)
+            H = risk.loss_hessian(point)
         theta, q = point.theta.copy(), risk.gradient(point).copy()
         descend_gram(H, q, theta, penalty.l1, penalty.l2, penalty.lower, penalty.upper, 1000, 1e-12)
-        following = descend_to(risk, point, theta, risk.design.scores(theta - point.theta))
+        following = descend_to(risk, point, theta, risk.image(theta - point.theta))
         if following is None or patience.over(point, following):
             return
         point = following

@@ -111,7 +111,7 @@ def gradient(risk: Risk, start: np.ndarray, search: str = "backtracking", rate: 
             if not math.isfinite(point.objective):
                 return
             continue
-        image = risk.design.scores(descent)
+        image = risk.image(descent)
         if search == "exact":
             step = exact_step(risk, point, descent, image)
             following: Point | None = along(risk, point, descent, image, step)

@@ -41,7 +41,7 @@ def newton(risk: Risk, start: np.ndarray) -> Iterator[Point]:
         point.decrement = math.sqrt(max(0.0, -slope))
         if not slope < 0.0:
             return
-        following = backtrack(risk, point, direction, risk.design.scores(direction), slope)
+        following = backtrack(risk, point, direction, risk.image(direction), slope)
         if following is None or patience.over(point, following):
             return
         if matrix is not None:
@@ -65,7 +65,7 @@ def irls(risk: Risk, start: np.ndarray) -> Iterator[Point]:
         point.decrement = math.sqrt(max(0.0, -slope))
         if not slope < 0.0:
             return
-        following = backtrack(risk, point, direction, risk.design.scores(direction), slope)
+        following = backtrack(risk, point, direction, risk.image(direction), slope)
         if following is None or patience.over(point, following):
             return
         following.decrement = point.decrement
@@ -75,7 +75,7 @@ def irls(risk: Risk, start: np.ndarray) -> Iterator[Point]:
 def sampled_start(risk: Risk, start: np.ndarray) -> np.ndarray:
     """Newton's answer on a tenth of the rows: most of the way for a tenth of the reading."""
     n = risk.design.n
-    if n < SAMPLE_FROM or risk.size > 500 or risk.design.sparse or start.any():
+    if type(risk) is not Risk or n < SAMPLE_FROM or risk.size > 500 or risk.design.sparse or start.any():
         return start
     rows = spread_rows(n, max(20 * risk.size, n // 16))
     c = risk.c[rows]

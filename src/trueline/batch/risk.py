@@ -109,6 +109,10 @@ class Risk:
         total = float(sum(parts))
         return Point(theta, scores, total if total == total else math.inf, slope, curvature, self.penalty.value(theta))
 
+    def image(self, direction: np.ndarray) -> np.ndarray:
+        """How the scores change along a direction."""
+        return self.design.scores(direction)
+
     def gradient(self, point: Point) -> np.ndarray:
         """The gradient of the mean loss, without the penalty."""
         if point.gradient is None:
@@ -118,9 +122,13 @@ class Risk:
     def hessian(self, point: Point) -> np.ndarray:
         """The Hessian of the mean loss plus the L2 part of the penalty."""
         if point.hessian is None:
-            point.hessian = self.design.hessian(point.curvature)
+            point.hessian = self.loss_hessian(point)
             point.hessian[np.diag_indices(self.size)] += self.penalty.l2
         return point.hessian
+
+    def loss_hessian(self, point: Point) -> np.ndarray:
+        """The Hessian of the mean loss alone."""
+        return self.design.hessian(point.curvature)
 
     def hessian_times(self, point: Point, v: np.ndarray) -> np.ndarray:
         """The same Hessian times a vector, for sizes at which the matrix itself is too large."""
@@ -136,6 +144,10 @@ class Risk:
         if point is None or not self.has_curvature:
             return math.inf
         return largest_eigenvalue(self.design, point.curvature)
+
+    def dual(self, point: Point) -> tuple[float, np.ndarray | None]:
+        """(value, −X̃ᵀ(c∘a)) of the dual point that belongs to this point."""
+        return dual_value(self, point)
 
     def null_value(self) -> float:
         """The objective at zero parameters: the yardstick of relative gaps."""
@@ -212,7 +224,7 @@ def run(
     def certify(point: Point) -> None:
         nonlocal best, best_dual, norm
         norm = float(np.linalg.norm(risk.penalty.stationarity(point.theta, risk.gradient(point))))
-        value, point.z = dual_value(risk, point)
+        value, point.z = risk.dual(point)
         point.gap = point.objective - value
         best_dual = max(best_dual, value)
         if best is None or point.objective <= best.objective:

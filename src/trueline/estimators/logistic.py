@@ -1,0 +1,214 @@
+"""LogisticRegression: two or more classes, no penalty, L1, L2 or elastic net, with a duality gap on every fit."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+
+from ..batch.methods import METHODS
+from ..errors import UsageError, nearest
+from ..model.iterated import fit_logistic
+from ..model.linear import LinearModel, as_terms
+from .loading import Saved
+
+PEER_SOLVERS = ("lbfgs", "liblinear", "newton-cg", "newton-cholesky", "sag", "saga")
+PEER_PENALTIES = ("l1", "l2", "elasticnet", None)
+
+
+class LinearRecord(Saved):
+    """An estimator that holds one linear record and shows it through scikit-learn's attributes."""
+
+    model_: LinearModel
+
+    def _hold(self, record: LinearModel) -> None:
+        self.model_ = record
+        self.coef_ = record.coef
+        self.intercept_ = record.intercept
+        self.certificate_ = record.certificate
+        self.n_iter_ = record.statistics.get("iterations", 0)
+
+    def _record(self) -> LinearModel:
+        check_is_fitted(self)
+        return self.model_
+
+    def _adopt(self, record: LinearModel) -> None:
+        self.n_features_in_ = len(record.terms)
+        if record.terms != as_terms(None, len(record.terms)):
+            self.feature_names_in_ = np.array(record.terms, dtype=object)
+        self._hold(record)
+
+    def _rows(self, X: Any) -> Any:
+        check_is_fitted(self)
+        return validate_data(self, X, accept_sparse=("csr", "csc"), dtype=[np.float64, np.float32], reset=False)
+
+    def summary(self, **options: Any) -> Any:
+        """The table of coefficients, with standard errors, z and p where the fit is a maximum likelihood."""
+        check_is_fitted(self)
+        return self.model_.summary(**options)
+
+
+class LogisticRegression(LinearRecord, ClassifierMixin, BaseEstimator):
+    """Logistic regression whose optimum is proven: ``certificate_`` bounds the distance to it.
+
+    Parameters
+    ----------
+    penalty
+        As in scikit-learn 1.9, where it is deprecated: use ``C`` and ``l1_ratio``.
+    C : float
+        Inverse strength: the objective is C·Σ loss + l1_ratio·‖w‖₁ + ½(1 − l1_ratio)·‖w‖². ``inf`` for no penalty.
+    l1_ratio : float
+        0 is L2, 1 is L1, between them the elastic net.
+    tol : float
+        The relative duality gap to reach.
+    fit_intercept, class_weight, warm_start
+        As in scikit-learn; the intercept is never penalised.
+    solver : str
+        "auto" or a method of ``tl.minimize`` by name; scikit-learn's names are taken as "auto".
+    max_iter : int or None
+        Iterations allowed; None is the method's own number.
+    random_state, dual, intercept_scaling, verbose, n_jobs
+        Accepted for compatibility; nothing here is random.
+
+    Attributes
+    ----------
+    coef_, intercept_, classes_, n_iter_, n_features_in_, feature_names_in_
+        As in scikit-learn.
+    certificate_ : GapCertificate
+        ``.primal``, ``.dual``, ``.gap``, ``.relative_gap``; status "degenerate" when the classes are separable and no
+        penalty keeps the optimum finite.
+
+    Examples
+    --------
+    >>> import numpy as np, trueline as tl
+    >>> X = np.array([[0.0], [1.0], [2.0], [3.0]])
+    >>> model = tl.LogisticRegression().fit(X, ["a", "b", "a", "b"])
+    >>> model.predict([[2.5]]), model.certificate_.proven
+    (array(['b'], dtype='<U1'), True)
+    """
+
+    def __init__(
+        self,
+        penalty="deprecated",
+        *,
+        C=1.0,
+        l1_ratio=0.0,
+        dual=False,
+        tol=1e-6,
+        fit_intercept=True,
+        intercept_scaling=1,
+        class_weight=None,
+        random_state=None,
+        solver="auto",
+        max_iter=None,
+        verbose=0,
+        warm_start=False,
+        n_jobs=None,
+    ):
+        self.penalty = penalty
+        self.C = C
+        self.l1_ratio = l1_ratio
+        self.dual = dual
+        self.tol = tol
+        self.fit_intercept = fit_intercept
+        self.intercept_scaling = intercept_scaling
+        self.class_weight = class_weight
+        self.random_state = random_state
+        self.solver = solver
+        self.max_iter = max_iter
+        self.verbose = verbose
+        self.warm_start = warm_start
+        self.n_jobs = n_jobs
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
+        """Fit to rows and labels."""
+        X, y = validate_data(self, X, y, accept_sparse=("csr", "csc"), dtype=[np.float64, np.float32])
+        check_classification_targets(y)
+        if sample_weight is not None:
+            sample_weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+        strength, ratio = self._penalty()
+        start = None
+        if self.warm_start and hasattr(self, "model_") and self.model_.coef.shape[-1] == X.shape[1]:
+            start = (self.model_.coef, self.model_.intercept)
+        record = fit_logistic(
+            X,
+            y,
+            C=strength,
+            l1_ratio=ratio,
+            fit_intercept=self.fit_intercept,
+            sample_weight=sample_weight,
+            class_weight=self.class_weight,
+            method=self._method(),
+            tol=self.tol,
+            max_iter=self.max_iter,
+            start=start,
+            terms=getattr(self, "feature_names_in_", None),
+        )
+        self._hold(record)
+        return self
+
+    def _penalty(self) -> tuple[float, float]:
+        """(C, l1_ratio), with the deprecated ``penalty`` taken into account."""
+        ratio = self.l1_ratio
+        if self.penalty != "deprecated":
+            if self.penalty not in PEER_PENALTIES:
+                raise UsageError(
+                    f"there is no penalty named {self.penalty!r}{nearest(str(self.penalty), PEER_PENALTIES)}",
+                    where="penalty",
+                )
+            if self.penalty is None:
+                return math.inf, 0.0
+            ratio = {"l1": 1.0, "l2": 0.0}.get(self.penalty, ratio)
+        if not (isinstance(ratio, (int, float, np.floating)) and 0.0 <= ratio <= 1.0):
+            raise UsageError(f"l1_ratio is {ratio!r}; a number between 0 and 1 is accepted", where="l1_ratio")
+        return float(self.C), float(ratio)
+
+    def _method(self) -> str:
+        if self.solver in PEER_SOLVERS:
+            return "auto"
+        if self.solver != "auto" and self.solver not in METHODS:
+            known = ("auto", *METHODS, *PEER_SOLVERS)
+            raise UsageError(
+                f"there is no solver named {self.solver!r}{nearest(str(self.solver), known)}", where="solver"
+            )
+        return str(self.solver)
+
+    def _hold(self, record: LinearModel) -> None:
+        super()._hold(record)
+        self.classes_ = np.asarray(record.classes)
+        self.coef_ = np.atleast_2d(record.coef)
+        self.intercept_ = np.atleast_1d(np.asarray(record.intercept, dtype=float))
+        self.n_iter_ = np.array([record.statistics.get("iterations", 0)])
+
+    def decision_function(self, X: Any) -> np.ndarray:
+        """The scores: one a row for two classes, otherwise one a row and class."""
+        rows = self._rows(X)
+        return self.model_.score(rows)
+
+    def predict(self, X: Any) -> np.ndarray:
+        """The most probable class of each row."""
+        rows = self._rows(X)
+        return self.classes_[self.model_.choose(self.model_.score(rows))]
+
+    def predict_proba(self, X: Any) -> np.ndarray:
+        """The probability of each class."""
+        rows = self._rows(X)
+        return self.model_.probabilities(rows)
+
+    def predict_log_proba(self, X: Any) -> np.ndarray:
+        """Their logarithms, exact in the tails."""
+        rows = self._rows(X)
+        scores = self.model_.score(rows)
+        if self.model_.link == "logistic":
+            scores = np.column_stack([np.zeros(len(scores)), scores])
+        top = scores.max(axis=1, keepdims=True)
+        return scores - top - np.log(np.exp(scores - top).sum(axis=1, keepdims=True))
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags

@@ -1,0 +1,158 @@
+"""Fits that take several passes, as plain records: what the command line calls, and what the estimators wrap.
+
+>>> import numpy as np
+>>> X = np.array([[0.0], [1.0], [2.0], [3.0]])
+>>> fit_logistic(X, np.array(["no", "yes", "no", "yes"])).predict(X)
+array(['no', 'no', 'yes', 'yes'], dtype='<U3')
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ..batch.inference import figures
+from ..batch.methods import solve
+from ..batch.problem import as_matrix, as_vector, build
+from ..batch.risk import Outcome
+from ..batch.softmax import SoftmaxRisk, repeated
+from ..certify.records import GapCertificate
+from ..errors import DataError, UsageError
+from ..parts.losses import loss as make_loss
+from ..parts.penalties import penalty as make_penalty
+from .linear import LinearModel, as_terms
+
+
+def class_weights(classes: np.ndarray, index: np.ndarray, given: Any, weights: np.ndarray) -> np.ndarray:
+    """Row weights times the weight of each row's class: a dict, "balanced" or None, as in scikit-learn."""
+    if given is None:
+        return weights
+    factor = np.ones(len(classes))
+    if isinstance(given, str):
+        if given != "balanced":
+            raise UsageError(
+                f"class_weight is {given!r}; 'balanced', a dict or None are accepted", where="class_weight"
+            )
+        count = np.bincount(index, weights=weights, minlength=len(classes))
+        factor = weights.sum() / (len(classes) * np.maximum(count, 1e-300))
+    else:
+        for label, value in given.items():
+            place = np.flatnonzero(classes == label)
+            if len(place):
+                factor[place[0]] = float(value)
+    return weights * factor[index]
+
+
+def labelled(y: Any, n: int) -> tuple[np.ndarray, np.ndarray]:
+    """(classes, class number of each row); one class alone is refused."""
+    classes, index = np.unique(np.asarray(y), return_inverse=True)
+    if index.size != n:
+        raise DataError(f"y has {index.size} labels, but X has {n} rows; give one label a row", where="y")
+    if len(classes) < 2:
+        raise DataError(f"y holds one class, {classes.tolist()[0]!r}; at least two classes are needed", where="y")
+    return classes, index.ravel()
+
+
+def penalty_of(strength: float, l1_ratio: float) -> Any:
+    """The elastic net, as the simplest part that says it."""
+    if strength == 0.0:
+        return make_penalty(None)
+    if l1_ratio == 0.0:
+        return make_penalty("l2", alpha=strength)
+    if l1_ratio == 1.0:
+        return make_penalty("l1", alpha=strength)
+    return make_penalty("elastic_net", alpha=strength, l1_ratio=l1_ratio)
+
+
+def objective_of(loss: Any, penalty: Any, **more: Any) -> dict[str, Any]:
+    """What was minimised, in words and numbers, so that anyone can form it again from the data."""
+    return {
+        "loss": getattr(loss, "name", type(loss).__name__),
+        "loss_fields": [float(v) for v in loss] if isinstance(loss, tuple) else [],
+        "penalty": getattr(penalty, "name", type(penalty).__name__),
+        "alpha": float(getattr(penalty, "alpha", 0.0)),
+        "l1_ratio": float(getattr(penalty, "l1_ratio", 0.0)),
+    } | more
+
+
+def fit_logistic(
+    X: Any,
+    y: Any,
+    *,
+    C: float = math.inf,
+    l1_ratio: float = 0.0,
+    fit_intercept: bool = True,
+    sample_weight: Any = None,
+    class_weight: Any = None,
+    method: str = "auto",
+    tol: float = 1e-6,
+    max_iter: int | None = None,
+    start: tuple[np.ndarray, Any] | None = None,
+    terms: Sequence[str] | None = None,
+    target: str = "y",
+    schema: Any = None,
+) -> LinearModel:
+    """Logistic regression of two or more classes: mean loss plus (l1_ratio·‖w‖₁ + ½(1 − l1_ratio)‖w‖²)/(C·Σ weights)."""
+    X = as_matrix(X)
+    n, d = X.shape
+    classes, index = labelled(y, n)
+    if not C > 0.0:
+        raise UsageError(f"C is {C!r}; a positive number is accepted, infinity for no penalty", where="C")
+    weights = np.ones(n) if sample_weight is None else as_vector(sample_weight, "sample_weight", n, least=0.0)
+    weights = class_weights(classes, index, class_weight, weights)
+    total = float(weights.sum())
+    if not total > 0.0:
+        raise DataError("sample_weight is 0 in every row; some row must count", where="sample_weight")
+    penalty = penalty_of(0.0 if math.isinf(C) else 1.0 / (C * total), float(l1_ratio))
+    loss = make_loss("logistic")
+    targets = 2.0 * index - 1.0
+    risk = build(X, targets, loss, penalty, weights=weights / total, intercept=fit_intercept)
+    statistics: dict[str, Any] = {"family": "logistic", "fit_intercept": bool(fit_intercept)}
+    if len(classes) == 2:
+        origin = None if start is None else risk.design.join(np.ravel(start[0]), float(np.ravel(start[1])[0]))
+        outcome, used, why = solve(risk, method, start=origin, tol=tol, max_iter=max_iter)
+        coef, intercept = risk.design.split(outcome.point.theta)
+        statistics |= figures(risk, outcome.point, weights, errors=math.isinf(C) and d <= 2000)
+        statistics["objective"] = objective_of(loss, penalty, fit_intercept=bool(fit_intercept))
+        link = "logistic"
+        constant: Any = intercept
+    else:
+        problem = SoftmaxRisk(risk.design, index, weights / total, repeated(risk.penalty, len(classes)), len(classes))
+        origin = None
+        if start is not None:
+            rows = zip(np.atleast_2d(start[0]), np.ravel(start[1]), strict=True)
+            origin = np.concatenate([risk.design.join(row, float(b)) for row, b in rows])
+        outcome, used, why = solve(problem, method, start=origin, tol=tol, max_iter=max_iter)
+        parts = [risk.design.split(row) for row in outcome.point.theta.reshape(len(classes), -1)]
+        coef = np.array([part[0] for part in parts])
+        constant = np.array([part[1] for part in parts])
+        if fit_intercept:  # only differences between classes count: take the intercepts that sum to 0
+            constant = constant - constant.mean()
+        if math.isinf(C):
+            coef = coef - coef.mean(axis=0)
+        statistics |= {"n": n, "deviance": 2.0 * total * outcome.point.loss}
+        statistics["objective"] = objective_of(problem.loss, penalty, fit_intercept=bool(fit_intercept))
+        link = "softmax"
+    statistics |= run_figures(outcome, used, why)
+    names = as_terms(terms, d)
+    return LinearModel(
+        names, coef, constant, (target,), schema, link, tuple(classes.tolist()), outcome.certificate, statistics
+    )
+
+
+def run_figures(outcome: Outcome, method: str, why: str) -> dict[str, Any]:
+    """How the optimum was reached."""
+    return {
+        "method": method,
+        "reason": why,
+        "iterations": len(outcome.trace) - 1,
+        "seconds": outcome.trace[-1].seconds if outcome.trace else 0.0,
+    }
+
+
+def worst(certificates: list[GapCertificate]) -> GapCertificate:
+    """Of several problems solved side by side, the certificate that proves least."""
+    return max(certificates, key=lambda one: (not one.proven, one.relative_gap))
