@@ -50,6 +50,7 @@ class Source:
         self.paths = list(paths)
         self._block_rows = block_rows
         self._steps: tuple[tuple[str, str, Any], ...] = ()
+        self._slices: list[tuple[str, int, int]] = []
         iterator = iter(pieces())
         with self._refusals():
             first = next(iterator, None)
@@ -103,16 +104,52 @@ class Source:
     def frames(self) -> Iterator[pl.DataFrame]:
         """The rows, as eager frames in order; a source that is not rereadable gives them once."""
         rows = 0
-        for piece in self._piece_iterator():
-            for frame in self._batches(piece):
-                rows += frame.height
-                if frame.height:
-                    yield frame
+        for frame in self._collected() if self._slices else self._streamed():
+            rows += frame.height
+            if frame.height:
+                yield frame
         if rows == 0:
             where = " and ".join(what for kind, _, what in self._steps if kind == "where")
             if where:
                 raise DataError(f"no row of {self.describe} is left by where {where!r}", where="where")
             raise DataError(f"{self.describe} has column names but no rows", where=self.describe)
+
+    def _streamed(self) -> Iterator[pl.DataFrame]:
+        for piece in self._piece_iterator():
+            yield from self._batches(piece)
+
+    def _collected(self) -> Iterator[pl.DataFrame]:
+        """Row groups of large Parquet files, one read ahead: half the memory of Polars' own queue of them."""
+        from concurrent.futures import ThreadPoolExecutor
+
+        def collect(part: tuple[str, int, int]) -> pl.DataFrame:
+            path, start, rows = part
+            return self._planned(files.scan_files([path], "parquet", None).slice(start, rows)).collect(
+                engine="streaming"
+            )
+
+        with ThreadPoolExecutor(1) as ahead:
+            waiting = ahead.submit(collect, self._slices[0])
+            for part in [*self._slices[1:], None]:
+                with self._refusals():
+                    frame = waiting.result()
+                if part is not None:
+                    waiting = ahead.submit(collect, part)
+                yield frame
+                del frame
+
+    def _planned(self, piece: Any) -> pl.LazyFrame:
+        """A piece's plan: its columns in the source's order, then the steps."""
+        found = piece.collect_schema().names()
+        if found != list(self._given):
+            missing = [name for name in self._given if name not in found]
+            if missing:
+                raise DataError(f"a later table of {self.describe} lacks column {missing[0]!r}", where=missing[0])
+            piece = piece.select(list(self._given))
+        lazy = piece.lazy()
+        for step in self._steps:
+            lazy = _applied(lazy, step)
+        return lazy
 
     def _piece_iterator(self) -> Iterator[Any]:
         iterator = self._pieces()
@@ -128,17 +165,9 @@ class Source:
 
         rows = self.block_rows
         with self._refusals():
-            found = piece.collect_schema().names()
-            if found != list(self._given):
-                missing = [name for name in self._given if name not in found]
-                if missing:
-                    raise DataError(f"a later table of {self.describe} lacks column {missing[0]!r}", where=missing[0])
-                piece = piece.select(list(self._given))
-            lazy = piece.lazy()
-            for step in self._steps:
-                lazy = _applied(lazy, step)
+            lazy = self._planned(piece)
             if isinstance(piece, pl.DataFrame) and piece.height <= rows:
-                batches = iter([lazy.collect(engine="in-memory") if self._steps else piece])
+                batches = iter([lazy.collect(engine="in-memory")])
             else:
                 batches = iter(
                     lazy.collect_batches(chunk_size=rows, maintain_order=True, engine="streaming", lazy=True)
@@ -295,6 +324,8 @@ def _open_files(paths: list[str], block_rows: int | None, separator: str | None)
 
         with opened._refusals():
             opened.rows = sum(int(scan.select(pl.len()).collect().item()) for scan in scans())
+        if set(kinds) == {"parquet"} and opened.rows * len(opened.dtypes) * 8 > 4 * BLOCK_BYTES:
+            opened._slices = files.row_groups(paths, 2 * BLOCK_BYTES)
     return opened
 
 
