@@ -11,14 +11,7 @@ from sklearn.utils.validation import _check_sample_weight, check_array, check_is
 from ..errors import DataError, UsageError
 from ..model.linear import LinearModel, as_terms
 from ..onepass.moments import Moments, refuse_weights
-
-try:
-    from .loading import Saved
-except ImportError:  # until that room's file lands
-
-    class Saved:  # type: ignore[no-redef]
-        pass
-
+from .loading import Saved
 
 SPARSE = ("csr", "csc", "coo")
 

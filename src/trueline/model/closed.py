@@ -14,6 +14,8 @@ from typing import Any
 import numpy as np
 
 from ..certify.records import Certificate
+from ..errors import UsageError
+from ..onepass.inference import Inference
 from ..onepass.moments import Moments, Part, part_arrays, part_from
 from ..onepass.squares import Solution, least_squares
 from .linear import LinearModel
@@ -74,3 +76,24 @@ def part_of(model: LinearModel) -> Part | None:
     """The moments that a record keeps, if it keeps them."""
     found = {name[5:]: value for name, value in model.statistics.items() if name.startswith("part.")}
     return part_from(found, int(model.statistics["n"])) if found else None
+
+
+def inference_of(model: LinearModel, target: int = 0) -> Inference:
+    """Standard errors and tests of a least-squares record."""
+    part = part_of(model)
+    if part is None or model.statistics.get("family") != "least squares":
+        raise UsageError(
+            f"intervals and tests come from least squares; this model is {model.statistics.get('family', 'another')}",
+            where="model",
+        )
+    k, d = len(model.targets), len(model.terms)
+    return Inference(
+        part,
+        model.terms,
+        np.asarray(model.statistics["integer"]).astype(bool),
+        bool(model.statistics["fit_intercept"]),
+        np.asarray(model.coef).reshape(k, d)[target],
+        float(np.ravel(model.intercept)[target if np.ndim(model.intercept) else 0]),
+        float(np.ravel(model.statistics["rss"])[target]),
+        target,
+    )

@@ -115,7 +115,7 @@ class LinearModel:
 
     def interval(self, data: Any, level: float, of: str = "observation") -> Interval:
         """Student's interval around a least-squares prediction."""
-        from ..onepass.inference import prediction_interval
+        from .closed import inference_of
 
         if not 0 < level < 1:
             raise UsageError(f"interval must lie between 0 and 1, not {level!r}", where="interval")
@@ -123,8 +123,9 @@ class LinearModel:
             raise UsageError(f"of must be 'observation' or 'mean', not {of!r}", where="of")
         X = self.design(data)
         mean = self.score(X)
-        half = prediction_interval(self, X.toarray() if hasattr(X, "toarray") else X, level, of == "observation")
-        half = half[:, 0] if mean.ndim == 1 else half
+        rows = np.asarray(X.toarray() if hasattr(X, "toarray") else X, dtype=float)
+        made = [inference_of(self, t).half_width(rows, level, of == "observation") for t in range(len(self.targets))]
+        half = np.column_stack(made).reshape(mean.shape)
         return Interval(mean, mean - half, mean + half)
 
     def summary(self, **options: Any) -> Any:

@@ -23,7 +23,7 @@ from .solve import factored
 if TYPE_CHECKING:
     from .moments import Accumulator, Part
 
-MOST = -np.log10(UNIT)  # 15.95: a float64 result cannot promise more
+MOST = 15.0  # decimal digits that every float64 holds
 AUTO_DIGITS = 13.0
 # "auto" is content when an error is this small a part of the coefficient's standard error.
 AUTO_SHARE = 1e-9

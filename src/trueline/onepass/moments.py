@@ -41,6 +41,7 @@ class Part:
     mean: tuple[np.ndarray, np.ndarray]
     products: tuple[np.ndarray, np.ndarray]
     noise: np.ndarray
+    log_weight: float = 0.0
 
     @classmethod
     def empty(cls, width: int) -> Part:
@@ -61,7 +62,24 @@ class Part:
         fh, fl = multiply(-dh, -dl, *factor)
         h, e = add(*self.products, *other.products)
         products = subtract_product(h, e, dh[:, None], dl[:, None], fh[None, :], fl[None, :])
-        return Part(self.n + other.n, weight, mean, symmetric(products), self.noise + other.noise)
+        return Part(
+            self.n + other.n,
+            weight,
+            mean,
+            symmetric(products),
+            self.noise + other.noise,
+            self.log_weight + other.log_weight,
+        )
+
+    def selected(self, where: np.ndarray) -> Part:
+        """Some of the columns."""
+        square = np.ix_(where, where)
+        return dataclasses.replace(
+            self,
+            mean=(self.mean[0][where], self.mean[1][where]),
+            products=(self.products[0][square], self.products[1][square]),
+            noise=self.noise[where],
+        )
 
     def placed(self, where: np.ndarray, width: int) -> Part:
         """The same rows among more columns, which were 0 in all of them."""
@@ -71,7 +89,7 @@ class Part:
         for k in (0, 1):
             mean[k][where] = self.mean[k]
             products[k][square] = self.products[k]
-        return Part(self.n, self.weight, (mean[0], mean[1]), (products[0], products[1]), noise)
+        return Part(self.n, self.weight, (mean[0], mean[1]), (products[0], products[1]), noise, self.log_weight)
 
     def filled(self, places: Sequence[int], fills: Sequence[tuple[int, int, float]]) -> Part:
         """Column ``places[k]`` plus m times column i, for each fill (k, i, m)."""
@@ -121,6 +139,7 @@ class _Open:
         self.sums = (np.zeros(width), np.zeros(width))
         self.products = (np.zeros((width, width)), np.zeros((width, width)))
         self.noise = np.zeros(width)
+        self.log_weight = 0.0
 
     def add(self, n: int, weight: tuple[float, float], sums: Any, products: Any, noise: np.ndarray) -> None:
         self.weight = add(*self.weight, *weight) if self.n else weight
@@ -142,7 +161,7 @@ class _Open:
         gh, gl = two_sum(*self.products)
         products = subtract_product(gh, gl, sh[:, None], sl[:, None], mh[None, :], ml[None, :])
         mean = add(mh, ml, self.shift, np.zeros_like(mh))
-        return Part(self.n, self.weight, mean, symmetric(products), self.noise)
+        return Part(self.n, self.weight, mean, symmetric(products), self.noise, self.log_weight)
 
 
 class _Fold:
@@ -240,6 +259,8 @@ class Accumulator:
         self.blocks[level] += 1
         noise = 4 * exact.UNITS[level] * squares
         fold.open.add(n, weight, result[:2], result[2:], noise)
+        if weights is not None:
+            fold.open.log_weight += float(np.log(weights).sum())
         self.rule.seen(n, noise, self)
 
     def _products(self, Z: np.ndarray, shift: np.ndarray, weights: Any) -> tuple[int, tuple, np.ndarray]:
@@ -507,16 +528,7 @@ class Moments:
 
                 raise UsageError(f"there is no column {name!r}{nearest(name, names)}", where=name)
         where = np.array([names.index(name) for name in (*terms, *targets)], dtype=int)
-        parts = {
-            fold: Part(
-                p.n,
-                p.weight,
-                (p.mean[0][where], p.mean[1][where]),
-                (p.products[0][np.ix_(where, where)], p.products[1][np.ix_(where, where)]),
-                p.noise[where],
-            )
-            for fold, p in self.parts.items()
-        }
+        parts = {fold: part.selected(where) for fold, part in self.parts.items()}
         return dataclasses.replace(
             self,
             terms=tuple(terms),
@@ -597,6 +609,7 @@ def part_arrays(part: Part) -> dict[str, np.ndarray]:
         "mean": np.stack(part.mean),
         "products": np.stack(part.products),
         "noise": part.noise,
+        "log_weight": np.array([part.log_weight]),
     }
 
 
@@ -604,7 +617,12 @@ def part_from(arrays: dict[str, np.ndarray], n: int) -> Part:
     """The part that ``part_arrays`` took apart."""
     mean, products, weight = arrays["mean"], arrays["products"], arrays["weight"]
     return Part(
-        n, (float(weight[0]), float(weight[1])), (mean[0], mean[1]), (products[0], products[1]), arrays["noise"]
+        n,
+        (float(weight[0]), float(weight[1])),
+        (mean[0], mean[1]),
+        (products[0], products[1]),
+        arrays["noise"],
+        float(arrays["log_weight"][0]),
     )
 
 

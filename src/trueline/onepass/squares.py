@@ -15,6 +15,7 @@ from ..certify.records import Assumption, ExactCertificate, Status
 from ..errors import UsageError
 from . import doubled
 from .digits import arithmetic_errors, data_errors, digits_of, rounding_squares
+from .doubled import UNIT
 from .moments import Moments, Part
 from .solve import Factor, Pair, factored, quadratic, residual
 
@@ -99,6 +100,10 @@ def _certificate(
             factor.inverse, mean, beta[:, t], part.noise[:d], part.noise[d + t], squares[:d], squares[d + t]
         )
         moved = data_errors(factor.inverse, mean, beta[:, t], rounding[:d], rounding[d + t], rss[t], part.n)
+        # A coefficient that cannot be told from 0, and whose error no prediction would show, has all its digits.
+        reach = np.sqrt(squares[:d] if mean is None else np.concatenate([[part.weight[0]], squares[:d]]))
+        size = UNIT * np.sqrt(part.raw_squares()[d + t])
+        shown = shown & ~((np.abs(values) <= 4 * found) & (found * reach <= size))
         arithmetic.append(digits_of(found[shown], values[shown]))
         data.append(digits_of(moved[shown], values[shown]))
     # ‖Xᵀr‖/(‖X‖‖r‖) of the coefficients as they are returned, rounded to float64.
