@@ -47,6 +47,8 @@ METHODS: dict[str, Method] = {
     "qr": Method(closed.qr, ("squared", "smooth penalty", "dense"), 3),
     "svd": Method(closed.svd, ("squared", "smooth penalty", "dense"), 3),
 }
+POLISHED = 2_000_000  # entries up to which Newton's last step is followed by one more
+LARGEST_PROGRAM = 300  # parameters beyond which a dual coordinate epoch is cheaper than an interior-point matrix
 STOCHASTIC = "stochastic"  # wired where the online engine may be named
 
 
@@ -107,6 +109,8 @@ def choose(risk: Risk) -> tuple[str, str]:
             return "block", "groups are moved together"
         return "fista", "groups are moved together by their prox"
     if not differentiable(loss):
+        if size > LARGEST_PROGRAM and dualcoordinate.lacks(risk) is None:
+            return "coordinate", "the loss has corners and the L2 penalty makes its dual smooth"
         if getattr(loss, "corner", False) and size <= newton.LARGEST_MATRIX and not penalty.bounded:
             return "interior", "the loss has a corner, so the problem is a linear or quadratic program"
         return "coordinate", "the loss has corners and the L2 penalty makes its dual smooth"
@@ -131,6 +135,7 @@ def make_penalty(
     groups: np.ndarray | None = None,
     lower: Any = None,
     upper: Any = None,
+    intercept_l1: float = 0.0,
     intercept_l2: float = 0.0,
 ) -> ScaledPenalty:
     """A penalty part, with weights, groups and bounds in the user's units, in the solver's coordinates."""
@@ -168,7 +173,7 @@ def make_penalty(
         raise UsageError(f"the bounds of column {j} leave nothing: its lower is above its upper", where="lower")
     if made.bounded and (made.groups or made.part is not None):
         raise UsageError("bounds go with L1, L2, elastic net or no penalty, not with groups or a part of your own")
-    made.l2[d:] = intercept_l2
+    made.l1[d:], made.l2[d:] = intercept_l1, intercept_l2
     return made
 
 
@@ -195,8 +200,9 @@ def solve(
     theta = np.clip(theta, risk.penalty.lower, risk.penalty.upper)
     most = chosen.iterations if max_iter is None else max_iter
     outcome = run(
-        risk, steps(risk, theta, **options), stop=stop, tol=tol, max_iter=most, every=chosen.every, callback=callback
-    )
+        risk, steps(risk, theta, **options), stop=stop, tol=tol, max_iter=most, every=chosen.every,
+        polish=int(method in ("newton", "irls") and risk.design.n * risk.size <= POLISHED), callback=callback,
+    )  # fmt: skip
     outcome = advised(outcome, method, tol, separation(risk, outcome.point))
     if warn:
         warn_unproven(outcome)

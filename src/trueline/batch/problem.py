@@ -110,6 +110,7 @@ def build(
     *,
     weights: np.ndarray,
     intercept: bool = True,
+    intercept_l1: float = 0.0,
     intercept_l2: float = 0.0,
     penalty_weights: Any = None,
     groups: Any = None,
@@ -138,13 +139,20 @@ def build(
         X,
         weights,
         intercept=intercept,
-        centre=intercept_l2 == 0.0,
+        centre=intercept_l1 == 0.0 and intercept_l2 == 0.0,
         standardise=standardise,
         groups=labels if getattr(penalty, "name", "") == "group_l1" else None,
     )
     if standardise:
         design.stiffen(_ridge(penalty, own, d), float(getattr(loss, "curvature_bound", lambda: np.inf)()))
     made = make_penalty(
-        penalty, design, weights=own, groups=labels, lower=lower, upper=upper, intercept_l2=intercept_l2
+        penalty,
+        design,
+        weights=own,
+        groups=labels,
+        lower=lower,
+        upper=upper,
+        intercept_l1=intercept_l1,
+        intercept_l2=intercept_l2,
     )
     return Risk(design, targets, weights, loss, made, offset)

@@ -208,11 +208,13 @@ def run(
     tol: float = 1e-6,
     max_iter: int = 1000,
     every: int = 1,
+    polish: int = 0,
     callback: Any = None,
 ) -> Outcome:
     """Drive a method until its stop rule holds, it ends, its iterations run out, or Ctrl-C.
 
-    ``every`` says how often a dual point is formed (it may cost a pass); the trace has every iteration.
+    ``every`` says how often a dual point is formed (it may cost a pass); the trace has every iteration. ``polish``
+    steps follow the one that met the rule: where a step squares the error, one more gives all the digits.
     """
     check_stop(stop)
     started, null = time.perf_counter(), risk.null_value()
@@ -227,7 +229,7 @@ def run(
         value, point.z = risk.dual(point)
         point.gap = point.objective - value
         best_dual = max(best_dual, value)
-        if best is None or point.objective <= best.objective:
+        if best is None or point.objective <= best.objective + 4e-16 * abs(best.objective):
             best = point
 
     try:
@@ -247,7 +249,9 @@ def run(
                 if best is not point:
                     certify(point)
                 reason = "gap"
-                break
+                if polish == 0 or iteration >= max_iter:
+                    break
+                polish -= 1
             if stop == "gradient" and norm <= tol:
                 reason = "gradient"
                 break

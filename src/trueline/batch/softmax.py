@@ -134,6 +134,5 @@ class SoftmaxRisk(Risk):
 
 def repeated(penalty: ScaledPenalty, classes: int) -> ScaledPenalty:
     """The same separable penalty on every class's parameters."""
-    return ScaledPenalty(
-        *(np.tile(values, classes) for values in (penalty.l1, penalty.l2, penalty.lower, penalty.upper))
-    )
+    l1, l2, lower, upper = (np.tile(v, classes) for v in (penalty.l1, penalty.l2, penalty.lower, penalty.upper))
+    return ScaledPenalty(l1, l2, lower, upper)

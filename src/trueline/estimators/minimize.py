@@ -142,7 +142,7 @@ def minimize(
         risk = build(
             matrix, targets, loss_part, penalty_part, weights=weights, intercept=intercept,
             penalty_weights=penalty_weights, groups=groups, lower=lower, upper=upper, offset=shift,
-            standardise=standardise,
+            standardise=standardise and not (method == STOCHASTIC and penalty is not None),
         )  # fmt: skip
         solutions.append(
             _solved(

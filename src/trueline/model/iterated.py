@@ -16,7 +16,7 @@ import numpy as np
 
 from ..batch.inference import figures
 from ..batch.methods import solve
-from ..batch.problem import as_matrix, as_vector, build
+from ..batch.problem import as_matrix, as_targets, as_vector, build
 from ..batch.risk import Outcome
 from ..batch.softmax import SoftmaxRisk, repeated
 from ..certify.records import GapCertificate
@@ -156,3 +156,137 @@ def run_figures(outcome: Outcome, method: str, why: str) -> dict[str, Any]:
 def worst(certificates: list[GapCertificate]) -> GapCertificate:
     """Of several problems solved side by side, the certificate that proves least."""
     return max(certificates, key=lambda one: (not one.proven, one.relative_gap))
+
+
+def fit_margin(
+    X: Any,
+    y: Any,
+    *,
+    loss: str = "squared_hinge",
+    penalty: str = "l2",
+    C: float = 1.0,
+    fit_intercept: bool = True,
+    intercept_scaling: float = 1.0,
+    sample_weight: Any = None,
+    class_weight: Any = None,
+    method: str = "auto",
+    tol: float = 1e-6,
+    max_iter: int | None = None,
+    terms: Sequence[str] | None = None,
+    target: str = "y",
+    schema: Any = None,
+) -> LinearModel:
+    """A linear support vector classifier, one against the rest for several classes.
+
+    The mean loss plus ½(‖w‖² + (b/intercept_scaling)²)/(C·Σ weights), or the 1-norm of the same vector.
+    """
+    X = as_matrix(X)
+    n, d = X.shape
+    classes, index = labelled(y, n)
+    weights = np.ones(n) if sample_weight is None else as_vector(sample_weight, "sample_weight", n, least=0.0)
+    weights = class_weights(classes, index, class_weight, weights)
+    total = float(weights.sum())
+    if not total > 0.0:
+        raise DataError("sample_weight is 0 in every row; some row must count", where="sample_weight")
+    strength = 1.0 / (C * total)
+    part = make_penalty(penalty, alpha=strength)
+    held: dict[str, Any] = (
+        {f"intercept_{penalty}": strength / intercept_scaling ** (2 if penalty == "l2" else 1)} if fit_intercept else {}
+    )
+    heads = range(1, 2) if len(classes) == 2 else range(len(classes))
+    coefs, constants, certificates, used, why, iterations = [], [], [], method, "", 0
+    for k in heads:
+        targets = np.where(index == k, 1.0, -1.0)
+        loss_part = make_loss(loss)
+        risk = build(X, targets, loss_part, part, weights=weights / total, intercept=fit_intercept, **held)
+        outcome, used, why = solve(risk, method, tol=tol, max_iter=max_iter)
+        one, bias = risk.design.split(outcome.point.theta)
+        coefs.append(one)
+        constants.append(bias)
+        certificates.append(outcome.certificate)
+        iterations = max(iterations, len(outcome.trace) - 1)
+    objective = objective_of(make_loss(loss), part, fit_intercept=bool(fit_intercept), **held)
+    statistics = {
+        "family": "support vectors", "n": n, "fit_intercept": bool(fit_intercept), "objective": objective,
+        "method": used, "reason": why, "iterations": iterations,
+    }  # fmt: skip
+    coef: Any = coefs[0] if len(classes) == 2 else np.array(coefs)
+    constant: Any = constants[0] if len(classes) == 2 else np.array(constants)
+    return LinearModel(
+        as_terms(terms, d), coef, constant, (target,), schema, "sign", tuple(classes.tolist()), worst(certificates),
+        statistics,
+    )  # fmt: skip
+
+
+def fit_generalized(
+    X: Any,
+    y: Any,
+    *,
+    loss: Any = "poisson",
+    penalty: Any = None,
+    fit_intercept: bool = True,
+    sample_weight: Any = None,
+    offset: Any = None,
+    exposure: Any = None,
+    method: str = "auto",
+    tol: float = 1e-6,
+    max_iter: int | None = None,
+    start: tuple[np.ndarray, float] | None = None,
+    terms: Sequence[str] | None = None,
+    target: str = "y",
+    schema: Any = None,
+    **bounds: Any,
+) -> LinearModel:
+    """A generalised linear model: any loss, an offset added to the scores or an exposure that multiplies the means."""
+    X = as_matrix(X)
+    n, d = X.shape
+    loss_part, part = make_loss(loss), make_penalty(penalty)
+    if getattr(loss_part, "targets", "real") == "sign":
+        raise UsageError(
+            f"the loss {getattr(loss_part, 'name', loss_part)!r} is for classes; use LogisticRegression or LinearSVC",
+            where="loss",
+        )
+    targets, _ = as_targets(y, loss_part, n)
+    weights = np.ones(n) if sample_weight is None else as_vector(sample_weight, "sample_weight", n, least=0.0)
+    total = float(weights.sum())
+    if not total > 0.0:
+        raise DataError("sample_weight is 0 in every row; some row must count", where="sample_weight")
+    link = link_of(loss_part)
+    shift = combined_offset(offset, exposure, n, link)
+    risk = build(X, targets, loss_part, part, weights=weights / total, intercept=fit_intercept, offset=shift, **bounds)
+    origin = None if start is None else risk.design.join(np.ravel(start[0]), float(start[1]))
+    outcome, used, why = solve(risk, method, start=origin, tol=tol, max_iter=max_iter)
+    coef, constant = risk.design.split(outcome.point.theta)
+    coef = np.where(outcome.point.theta[:d] == 0.0, 0.0, coef)
+    free = risk.penalty.smooth and not risk.penalty.l2.any() and d <= 2000
+    name = getattr(loss_part, "name", type(loss_part).__name__)
+    statistics: dict[str, Any] = {"family": name, "fit_intercept": bool(fit_intercept)}
+    statistics |= figures(risk, outcome.point, weights, errors=free)
+    statistics["objective"] = objective_of(
+        loss_part, part, fit_intercept=bool(fit_intercept), offset=shift is not None, bounded=bool(risk.penalty.bounded)
+    )
+    statistics |= run_figures(outcome, used, why)
+    return LinearModel(as_terms(terms, d), coef, constant, (target,), schema, link, (), outcome.certificate, statistics)
+
+
+def link_of(loss: Any) -> str:
+    """ "log" where the loss's mean is exp, otherwise "identity"."""
+    mean = getattr(loss, "mean", None)
+    same = mean is not None and all(abs(mean(s) - math.exp(s)) < 1e-12 for s in (-0.7, 0.0, 1.3))
+    return "log" if same else "identity"
+
+
+def combined_offset(offset: Any, exposure: Any, n: int, link: str) -> np.ndarray | None:
+    """offset + ln(exposure), where they are given."""
+    out = None if offset is None else as_vector(offset, "offset", n)
+    if exposure is None:
+        return out
+    if link != "log":
+        raise UsageError(
+            "an exposure needs a loss with a log link (poisson, gamma, tweedie); use offset", where="exposure"
+        )
+    amount = as_vector(exposure, "exposure", n, least=0.0)
+    if (amount == 0.0).any():
+        row = int(np.argmax(amount == 0.0))
+        raise DataError(f"exposure is 0 in row {row}; positive numbers are accepted", where="exposure")
+    return np.log(amount) if out is None else out + np.log(amount)

@@ -1,0 +1,151 @@
+"""GeneralizedRegression: Poisson, Gamma, Tweedie, Huber, quantile or a loss of your own, with offset and exposure."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator, RegressorMixin
+from sklearn.utils.validation import _check_sample_weight, validate_data
+
+from ..errors import UsageError
+from ..model.iterated import combined_offset, fit_generalized
+from ..parts.losses import LOSSES
+from ..parts.losses import loss as make_loss
+from ..parts.penalties import penalty as make_penalty
+from .logistic import LinearRecord
+
+
+class GeneralizedRegression(LinearRecord, RegressorMixin, BaseEstimator):
+    """A generalised linear model with a proof of its optimum.
+
+    Parameters
+    ----------
+    loss : str or part
+        "poisson", "gamma", "tweedie" (log link), "squared", "huber", "quantile", "absolute", "power",
+        "epsilon_insensitive", or a NamedTuple of your own with ``value`` and ``slope``.
+    power, delta, quantile, epsilon : float
+        The field of the loss that has it: Tweedie's power (1 < power < 2) or the power loss's, Huber's delta, the
+        quantile, the half-width of the insensitive tube.
+    penalty : None, "l1", "l2", "elastic_net" or "nonnegative"
+    alpha, l1_ratio : float
+        The penalty's strength and the share of L1 in the elastic net; the objective is the weighted mean loss plus it.
+    fit_intercept : bool
+    method, tol, max_iter
+        As for ``tl.minimize``.
+
+    Attributes
+    ----------
+    coef_, intercept_, certificate_, n_iter_, n_features_in_, feature_names_in_
+
+    Examples
+    --------
+    >>> import numpy as np, trueline as tl
+    >>> X = np.array([[0.0], [1.0], [2.0], [3.0]])
+    >>> model = tl.GeneralizedRegression("poisson").fit(X, [1, 2, 4, 8])
+    >>> model.coef_.round(4), model.predict([[4.0]]).round(3), model.certificate_.proven
+    (array([0.6931]), array([16.]), True)
+    """
+
+    def __init__(
+        self,
+        loss="poisson",
+        *,
+        penalty=None,
+        alpha=1.0,
+        l1_ratio=0.5,
+        power=1.5,
+        delta=1.35,
+        quantile=0.5,
+        epsilon=0.1,
+        fit_intercept=True,
+        method="auto",
+        tol=1e-6,
+        max_iter=None,
+        warm_start=False,
+    ):
+        self.loss = loss
+        self.penalty = penalty
+        self.alpha = alpha
+        self.l1_ratio = l1_ratio
+        self.power = power
+        self.delta = delta
+        self.quantile = quantile
+        self.epsilon = epsilon
+        self.fit_intercept = fit_intercept
+        self.method = method
+        self.tol = tol
+        self.max_iter = max_iter
+        self.warm_start = warm_start
+
+    def _loss(self) -> Any:
+        fields = {
+            "tweedie": {"p": self.power},
+            "power": {"p": self.power},
+            "huber": {"delta": self.delta},
+            "quantile": {"quantile": self.quantile},
+            "epsilon_insensitive": {"epsilon": self.epsilon},
+        }
+        if self.loss == "tweedie" and not 1.0 < self.power < 2.0:
+            raise UsageError(
+                f"power is {self.power!r}; Tweedie's lies between 1 and 2 (1 is 'poisson', 2 is 'gamma')", where="power"
+            )
+        if self.loss == "quantile" and not 0.0 < self.quantile < 1.0:
+            raise UsageError(f"quantile is {self.quantile!r}; it lies between 0 and 1", where="quantile")
+        own = fields.get(self.loss, {}) if isinstance(self.loss, str) else {}
+        return make_loss(self.loss, **own)
+
+    def _penalty(self) -> Any:
+        fields = {"alpha": self.alpha} if self.penalty in ("l1", "l2", "elastic_net", "nonnegative") else {}
+        if self.penalty == "elastic_net":
+            fields["l1_ratio"] = self.l1_ratio
+        return make_penalty(self.penalty, **fields)
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, *, offset: Any = None, exposure: Any = None) -> Any:
+        """Fit; ``offset`` is added to the scores, ``exposure`` multiplies the means (log link)."""
+        X, y = validate_data(self, X, y, accept_sparse=("csr", "csc"), dtype=[np.float64, np.float32], y_numeric=True)
+        if sample_weight is not None:
+            sample_weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+        start = None
+        if self.warm_start and hasattr(self, "model_") and len(self.model_.coef) == X.shape[1]:
+            start = (self.model_.coef, self.model_.intercept)
+        record = fit_generalized(
+            X,
+            y,
+            loss=self._loss(),
+            penalty=self._penalty(),
+            fit_intercept=self.fit_intercept,
+            sample_weight=sample_weight,
+            offset=offset,
+            exposure=exposure,
+            method=self.method,
+            tol=self.tol,
+            max_iter=self.max_iter,
+            start=start,
+            terms=getattr(self, "feature_names_in_", None),
+        )
+        self._hold(record)
+        return self
+
+    def predict(self, X: Any, *, offset: Any = None, exposure: Any = None) -> np.ndarray:
+        """The mean (or the quantile) of each row."""
+        rows = self._rows(X)
+        scores = self.model_.score(rows)
+        shift = combined_offset(offset, exposure, len(scores), self.model_.link)
+        scores = scores if shift is None else scores + shift
+        loss = self._loss()
+        if self.model_.link == "log":
+            return np.exp(scores)
+        if type(loss) in LOSSES.values() or not hasattr(loss, "mean"):
+            return scores
+        return np.array([loss.mean(float(s)) for s in scores])
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        try:
+            kind = getattr(self._loss(), "targets", "real")
+        except ValueError:
+            kind = "real"
+        tags.target_tags.positive_only = kind in ("nonnegative", "positive")
+        return tags
