@@ -11,8 +11,9 @@ Proof. (i) M(η) falls as η grows, and η_t never grows, so M_{t−1}(η_t) ≥
 concave while |y − p| ≤ 1/√(2η); then (y − p)² ≤ m_t by Jensen and Δ stands still. That is so once
 Δ_{t−1} ≥ 2R²·ln K; a single increase is at most R² (m_t ≥ 0). So Δ_T ≤ 2R²·ln K + R². ∎
 
-A second level mixes that static mixture with a fixed-share one (which follows changes of the best member) by the
-same rule with K = 2: 2Δ′_T ≤ 4R²·ln 2 + 2R² more.
+A second level mixes that static mixture with two that follow changes of the best member (fixed share, and weights by
+recent losses in units of the recent noise) by the same rule with K = 3: 2Δ′_T ≤ 4R²·ln 3 + 2R² more. What those two do
+needs no proof of its own: the second level's regret to the static mixture is what the bound uses.
 
 **Log loss.** Weights ∝ exp(−ηL_k) with η = 1/max(1, largest weight c): −c·ln Σ w_k p_k(y) is at most the mix loss
 (z ↦ z^{cη} is concave), so L ≤ min_k L_k + ln K/η, with static, fixed share and geometric pooling on top: ln 3/η more.
@@ -25,6 +26,7 @@ import math
 from .._jit import kernel
 
 SHARE = 0.01
+MEMORY = 0.99  # how much of the recent losses each round keeps
 
 
 @kernel
@@ -97,6 +99,23 @@ def redistribute(shares, step, count, eta):
         total += shares[k]
     for k in range(count):
         shares[k] = (1.0 - SHARE) * shares[k] / total + SHARE / count
+
+
+@kernel
+def recent_weights(recent, count, out):
+    """Weights ∝ exp(−loss/(2·noise)) of discounted losses, the noise being the best member's; last entry: their weight."""
+    least = recent[0]
+    for k in range(1, count):
+        least = min(least, recent[k])
+    posterior(recent, count, 0.5 * recent[count] / least if least > 0.0 else math.inf, out)
+
+
+@kernel
+def remember(recent, step, count, c):
+    """Discount what was, add this round."""
+    for k in range(count):
+        recent[k] = MEMORY * recent[k] + step[k]
+    recent[count] = MEMORY * recent[count] + c
 
 
 @kernel

@@ -18,6 +18,8 @@ from .members import (
     absorb,
     accept,
     adaptive_step,
+    diagonal_spread,
+    diagonal_step,
     dot,
     enter,
     exponentiated,
@@ -38,7 +40,8 @@ EXAMPLES, WEIGHT, LAST, LOSS, MISTAKES, LARGEST_WEIGHT, NORM, RESTARTS = 0, 1, 2
 LAST_LABEL, LAST_PREDICTION, EXCESS = 8, 9, 10
 TOTALS = 12
 SIMPLE = 2  # members that look at labels only: class frequencies and a first-order Markov chain
-CONSTANT, ADAPTIVE, MULTIPLICATIVE = 2, 2, 1
+# Step members on standardised rows: constant rates, AdaGrad, diagonal Kalman filters; the last is EG±.
+CONSTANT, ADAPTIVE, DIAGONAL = 2, 2, 3
 RADIUS = 4.0
 PRIOR = 0.5  # pseudo-counts of the label-only members
 FLOOR = math.log(1e-6)  # the least log-probability that the geometric pool listens to
@@ -110,7 +113,7 @@ def settle(score, offset, reach, hit):
 @kernel
 def member_probabilities(
     values, indices, start, stop, dense, centred, size, classes, own, filters, steps, totals, columns, frequencies,
-    transitions, w, P, table, u, work, places, z, scores, spreads, linear, ones, out,
+    transitions, w, P, table, sums, rates, u, work, places, z, scores, spreads, linear, moderate, out,
 ):  # fmt: skip
     """Every member's probabilities into ``out``; how many places the standardised row has."""
     last = int(totals[LAST])
@@ -134,8 +137,12 @@ def member_probabilities(
     count = standardise(values, indices, start, stop, dense, centred, columns, totals[WEIGHT], places, z)
     for m in range(steps):
         for s in range(own):
-            linear[m * own + s] = sparse_dot(table, m * own + s, places, z, count)
-        softmax(linear, m * own, ones, classes, SIMPLE + filters + m, out)
+            f = m * own + s
+            linear[f] = sparse_dot(table, f, places, z, count)
+            if CONSTANT + ADAPTIVE <= m < CONSTANT + ADAPTIVE + DIAGONAL:
+                q = diagonal_spread(sums, f, places, z, count, rates[m])
+                moderate[f] = 1.0 / math.sqrt(1.0 + math.pi * q / 8.0)
+        softmax(linear, m * own, moderate, classes, SIMPLE + filters + m, out)
     return count
 
 
@@ -210,9 +217,25 @@ def update_filters(filters, own, classes, size, total, columns, w, P, forget, ri
 
 @kernel
 def update_steps(
-    steps, filters, own, classes, size, table, sums, scales, places, z, count, probabilities, label, c, rates, totals
+    steps,
+    filters,
+    own,
+    classes,
+    size,
+    table,
+    sums,
+    scales,
+    places,
+    z,
+    count,
+    probabilities,
+    linear,
+    label,
+    c,
+    rates,
+    totals,
 ):
-    """The gradient members' update: constant rates, AdaGrad, exponentiated gradient."""
+    """The update of constant rates, AdaGrad, diagonal filters and exponentiated gradient."""
     norm = 0.0
     largest = 0.0
     for k in range(count):
@@ -224,11 +247,18 @@ def update_steps(
         for s in range(own):
             f = m * own + s
             target = s + classes - own
-            slope = c * (probabilities[SIMPLE + filters + m, target] - (1.0 if label == target else 0.0))
+            hit = 1.0 if label == target else 0.0
+            slope = c * (probabilities[SIMPLE + filters + m, target] - hit)
             if m < CONSTANT:
-                gradient_step(table, f, places, z, count, rates[m] * slope * damp)
+                gradient_step(table, f, places, z, count, rates[m] * slope * (damp if m > 0 else 1.0))
             elif m < CONSTANT + ADAPTIVE:
                 adaptive_step(table, sums, f, places, z, count, slope, rates[m])
+            elif m < CONSTANT + ADAPTIVE + DIAGONAL:
+                q = diagonal_spread(sums, f, places, z, count, rates[m])
+                offset = rest(linear, m * own, own, s)
+                after = settle(linear[f], offset, c * q, hit)
+                p = logistic(after - offset)
+                diagonal_step(table, sums, f, places, z, count, rates[m], (after - linear[f]) / q, c * p * (1.0 - p))
             else:
                 gradient_step(sums, f, places, z, count, -slope)
                 scales[f] += (RADIUS * slope * largest) ** 2
@@ -250,7 +280,7 @@ def classify(
     scores = np.zeros(filters * own)
     spreads = np.zeros(filters * own)
     linear = np.zeros(steps * own)
-    ones = np.ones(steps * own)
+    moderate = np.ones(steps * own)
     probabilities = np.zeros((members, classes))
     mixing = np.zeros(members)
     step = np.zeros(members)
@@ -265,7 +295,7 @@ def classify(
                 columns[0, indices[k - start] if dense else indices[k]] = values[k]
         count = member_probabilities(
             values, indices, start, stop, dense, centred, size, classes, own, filters, steps, totals, columns,
-            frequencies, transitions, w, P, table, u, work, places, z, scores, spreads, linear, ones, probabilities,
+            frequencies, transitions, w, P, table, sums, rates, u, work, places, z, scores, spreads, linear, moderate, probabilities,
         )  # fmt: skip
         combine(probabilities, members, classes, totals, losses, shares, tops, trust, mixing, levels, triple, out, i)
         if not learning or c == 0.0:
@@ -303,7 +333,7 @@ def classify(
                 totals,
             )  # fmt: skip
         update_steps(
-            steps, filters, own, classes, size, table, sums, scales, places, z, count, probabilities, label, c, rates,
+            steps, filters, own, classes, size, table, sums, scales, places, z, count, probabilities, linear, label, c, rates,
             totals,
         )  # fmt: skip
         if filters == 0 and centred:

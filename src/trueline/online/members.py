@@ -10,7 +10,7 @@ its variance has doubled the difference is added to A_jj by a rank-one update. S
 Σ e²/(1 + q) ≤ min_w Σ(y − w·u)² + wᵀA₀w with A₀ the *last* ridge: raising A₀ never lowers that minimum.
 Forgetting would let P grow without limit where nothing excites it: P_jj is capped at 2/(ρ·v_j), again by rank one.
 
-Gradient members work on standardised values z; the value's own row counts in its scale, so |z| ≤ √t always.
+Gradient members, and filters that keep only the diagonal of A, work on standardised values z; the value's own row counts in its scale, so |z| ≤ √t always.
 """
 
 from __future__ import annotations
@@ -242,6 +242,23 @@ def adaptive_step(table, sums, f, places, z, count, slope, rate):
         if gradient != 0.0:
             sums[f, places[k]] += gradient * gradient
             table[f, places[k]] -= rate * gradient / math.sqrt(sums[f, places[k]])
+
+
+@kernel
+def diagonal_spread(sums, f, places, z, count, ridge):
+    """q = Σ z²/A of a filter that keeps only the diagonal A = ridge + sums."""
+    total = 0.0
+    for k in range(count):
+        total += z[k] * z[k] / (ridge + sums[f, places[k]])
+    return total
+
+
+@kernel
+def diagonal_step(table, sums, f, places, z, count, ridge, step, curvature):
+    """w ← w + step·z/A, then A ← A + curvature·z², coordinate by coordinate."""
+    for k in range(count):
+        table[f, places[k]] += step * z[k] / (ridge + sums[f, places[k]])
+        sums[f, places[k]] += curvature * z[k] * z[k]
 
 
 @kernel

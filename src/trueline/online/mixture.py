@@ -20,13 +20,14 @@ from . import classify as labels
 from . import regress as numbers
 from .hindsight import LARGEST, Hindsight
 from .intake import Intake, check_targets, check_weights
+from .members import INTERCEPT_RIDGE
 from .proof import log_certificate, squared_certificate
 
 # (forgetting, ridge in units of column variance) of the Gaussian filters.
-REGRESSION_FILTERS = ((1.0, 1.0), (1.0, 10.0), (0.999, 0.1), (0.99, 0.1), (0.95, 0.1))
+REGRESSION_FILTERS = ((1.0, 1.0), (1.0, 10.0), (1.0, 100.0), (0.99, 0.1), (0.95, 0.1), (0.9, 0.1))
 CLASS_FILTERS = ((1.0, 0.1), (1.0, 1.0), (1.0, 10.0), (0.998, 0.3), (0.99, 0.3), (0.95, 1.0))
-REGRESSION_RATES = (1.0, 0.03, 0.1, 0.3, 0.02, 0.1, 0.5)
-CLASS_RATES = (0.1, 1.0, 0.03, 0.3, 0.0)
+REGRESSION_RATES = (1.0, 0.03, 0.1, 0.3, 0.02, 0.1, 0.5, 0.3, 3.0, 30.0)
+CLASS_RATES = (0.1, 1.0, 0.03, 0.3, 0.1, 1.0, 10.0, 0.0)
 LARGEST_FILTER = 301 * 301  # entries of one member's matrices
 TASKS = ("regression", "binary", "multiclass")
 _GROWING = ("columns", "w", "P", "table", "sums")
@@ -108,10 +109,11 @@ class MixtureModel:
         filters = [f"{what}, forgetting {forget:g}, ridge {ridge:g}" for forget, ridge in pairs[: self.filters]]
         if self.task == "regression":
             steps = ["normalised steps", *(f"AdaGrad {r:g}" for r in REGRESSION_RATES[1:4])]
-            steps += [f"constant step {r:g}" for r in REGRESSION_RATES[4:]]
+            steps += [f"constant step {r:g}" for r in REGRESSION_RATES[4:7]]
+            steps += [f"diagonal least squares, ridge {r:g}" for r in REGRESSION_RATES[7:]]
             return ["running mean", "last label", *filters, *steps[: self.steps]]
         steps = [*(f"constant step {r:g}" for r in CLASS_RATES[:2]), *(f"AdaGrad {r:g}" for r in CLASS_RATES[2:4])]
-        steps += ["exponentiated gradient ±"]
+        steps += [*(f"diagonal Kalman logistic, ridge {r:g}" for r in CLASS_RATES[4:7]), "exponentiated gradient ±"]
         return ["class frequencies", "label chain", *filters, *steps[: self.steps]]
 
     @property
@@ -124,8 +126,10 @@ class MixtureModel:
         totals = a["totals"]
         if self.task == "regression":
             static = _posterior(a["losses"], _rate(totals[numbers.GAP_STATIC], count))
-            top = _posterior(a["tops"], _rate(totals[numbers.GAP_TOP], 2))
-            return top[0] * static + top[1] * a["shares"]
+            top = _posterior(a["tops"], _rate(totals[numbers.GAP_TOP], numbers.LEVELS))
+            least = a["recent"][:-1].min()
+            recent = _posterior(a["recent"][:-1], 0.5 * a["recent"][-1] / least if least > 0.0 else math.inf)
+            return top[0] * static + top[1] * a["shares"] + top[2] * recent
         eta = 1.0 / max(1.0, totals[labels.LARGEST_WEIGHT])
         static, top = _posterior(a["losses"], eta), _posterior(a["tops"], eta)
         trust = a["trust"] / max(a["trust"].sum(), 1e-300)
@@ -212,7 +216,8 @@ class MixtureModel:
             learned = np.zeros(n)
             numbers.regress(
                 *head, self.filters, self.steps, a["totals"], a["columns"], a["w"], a["P"], a["forget"], a["ridge"],
-                a["ledger"], a["table"], a["sums"], a["rates"], a["losses"], a["shares"], a["tops"], out, learned,
+                a["ledger"], a["table"], a["sums"], a["rates"], a["losses"], a["shares"], a["recent"],
+                a["tops"], out, learned,
             )  # fmt: skip
             return out[:, None], learned
         out = np.zeros((n, self.class_count))
@@ -268,9 +273,10 @@ class MixtureModel:
             "rates": rates,
             "losses": np.zeros(members),
             "shares": np.full(members, 1.0 / members),
-            "tops": np.zeros(2 if regression else 3),
+            "recent": np.zeros(members + 1),
+            "tops": np.zeros(3),
         }
-        self.arrays["P"][:, 0, 0] = 1.0 / numbers.INTERCEPT_RIDGE
+        self.arrays["P"][:, 0, 0] = 1.0 / INTERCEPT_RIDGE
         if not regression:
             self.arrays |= {
                 "frequencies": np.zeros(self.class_count),

@@ -23,15 +23,16 @@ import numpy as np
 from ..certify.records import Assumption, RegretCertificate, Status
 from . import classify as labels
 from . import regress as numbers
+from .members import INTERCEPT_RIDGE
 
 if TYPE_CHECKING:
     from .mixture import MixtureModel
 
 SQUARED = (
-    "regret to every member ≤ 2Δ, to the better of static mixture and fixed share ≤ 2Δ′ more; least squares member: "
+    "regret to every member ≤ 2Δ, of the second level to the first ≤ 2Δ′ more; least squares member: "
     "loss ≤ min over w of {Σ(y − w·u)² + wᵀA₀w} + R²·ln det(A₀⁻¹A) + R², R the label range"
 )
-MEMBERS = "regret to every member ≤ 2Δ + 2Δ′ ≤ 4R²·ln(2K) + 4R², R the label range"
+MEMBERS = "regret to every member ≤ 2Δ + 2Δ′ ≤ 4R²·ln(3K) + 4R², R the label range"
 LOG = "loss ≤ the best member's + ln K + ln 3 (times the largest weight if above 1)"
 
 
@@ -58,7 +59,7 @@ def squared_certificate(model: MixtureModel) -> RegretCertificate:
             for f in range(model.filters):
                 if a["forget"][f] < 1.0:
                     continue
-                ridge = np.concatenate([[numbers.INTERCEPT_RIDGE], a["ridge"][f] * a["columns"][3, : model.width]])
+                ridge = np.concatenate([[INTERCEPT_RIDGE], a["ridge"][f] * a["columns"][3, : model.width]])
                 weights, least = model.hindsight.best(ridge, learned=True)
                 # What the recursion summed must not exceed the minimum: the arithmetic, checked by other arithmetic.
                 scale = max(least, 1e-12 * float(model.hindsight.products[-1, -1]), 1e-300)

@@ -11,12 +11,22 @@ import math
 import numpy as np
 
 from .._jit import kernel
-from .aggregate import average, mix_loss, posterior, rate, redistribute, share_loss
+from .aggregate import (
+    average,
+    mix_loss,
+    posterior,
+    rate,
+    recent_weights,
+    redistribute,
+    remember,
+    share_loss,
+)
 from .members import (
-    INTERCEPT_RIDGE,
     absorb,
     accept,
     adaptive_step,
+    diagonal_spread,
+    diagonal_step,
     dot,
     enter,
     gradient_step,
@@ -39,9 +49,10 @@ LAST_LABEL, LAST_PREDICTION, LAST_EXAMPLES, LAST_LOSS = 19, 20, 21, 22
 TOTALS = 24
 REACH = 10.0  # ranges beyond the range seen at which a label is capped
 SIMPLE = 2  # members that look at labels only: running mean and last label
-# Step members on standardised rows: one normalised with falling steps, AdaGrad, constant fractions of ‖z‖².
+# Step members on standardised rows: normalised with falling steps, AdaGrad, constant fractions of ‖z‖²; the rest are
+# diagonal filters.
 NORMALISED, ADAPTIVE, CONSTANT = 1, 3, 3
-STEPS = NORMALISED + ADAPTIVE + CONSTANT
+LEVELS = 3  # static, fixed share, recent
 
 
 @kernel
@@ -71,32 +82,35 @@ def member_predictions(
 
 
 @kernel
-def combine(predictions, members, totals, losses, shares, tops, weights, level, pair):
-    """The two-level mixture's prediction; ``weights`` gets the static weights, ``level`` both mixtures' predictions."""
+def combine(predictions, members, totals, losses, shares, recent, tops, weights, level, triple):
+    """The two-level mixture's prediction; ``level`` gets those of the static, the fixed-share and the recent mixture."""
     posterior(losses, members, rate(totals[GAP_STATIC], members), weights)
     level[0] = average(weights, predictions, members)
     level[1] = average(shares, predictions, members)
-    posterior(tops, 2, rate(totals[GAP_TOP], 2), pair)
-    return average(pair, level, 2)
+    recent_weights(recent, members, weights)
+    level[2] = average(weights, predictions, members)
+    posterior(tops, LEVELS, rate(totals[GAP_TOP], LEVELS), triple)
+    return average(triple, level, LEVELS)
 
 
 @kernel
-def score(predictions, members, y, c, p, totals, losses, shares, tops, level, step, top_step):
-    """Charge the label to every member and to both levels."""
+def score(predictions, members, y, c, p, totals, losses, shares, recent, tops, level, step, top_step):
+    """Charge the label to every member and to every mixture."""
     for k in range(members):
         step[k] = c * (y - predictions[k]) ** 2
-    for k in range(2):
+    for k in range(LEVELS):
         top_step[k] = c * (y - level[k]) ** 2
     eta = rate(totals[GAP_STATIC], members)
     eta_share = rate(totals[GAP_SHARE], members)
     totals[GAP_STATIC] += max(0.0, top_step[0] - mix_loss(losses, step, members, eta))
     totals[GAP_SHARE] += max(0.0, top_step[1] - share_loss(shares, step, members, eta_share))
-    totals[GAP_TOP] += max(0.0, c * (y - p) ** 2 - mix_loss(tops, top_step, 2, rate(totals[GAP_TOP], 2)))
+    totals[GAP_TOP] += max(0.0, c * (y - p) ** 2 - mix_loss(tops, top_step, LEVELS, rate(totals[GAP_TOP], LEVELS)))
     for k in range(members):
         losses[k] += step[k]
-    for k in range(2):
+    for k in range(LEVELS):
         tops[k] += top_step[k]
     redistribute(shares, step, members, eta_share)
+    remember(recent, step, members, c)
 
 
 @kernel
@@ -113,8 +127,12 @@ def update_steps(steps, filters, table, sums, places, z, count, y, c, rates, tot
             gradient_step(table, f, places, z, count, c * error / (c * norm + rates[f] * totals[WEIGHT]))
         elif f < NORMALISED + ADAPTIVE:
             adaptive_step(table, sums, f, places, z, count, c * error, rates[f] * deviation / math.sqrt(totals[NORM]))
-        else:
+        elif f < NORMALISED + ADAPTIVE + CONSTANT:
             gradient_step(table, f, places, z, count, error * min(1.0 / norm, c * rates[f] / max(norm, totals[NORM])))
+        else:
+            ridge = rates[f] * math.sqrt(totals[NORM])
+            q = diagonal_spread(sums, f, places, z, count, ridge)
+            diagonal_step(table, sums, f, places, z, count, ridge, -c * error / (1.0 + c * q), c)
 
 
 @kernel
@@ -162,6 +180,7 @@ def regress(
     rates,
     losses,
     shares,
+    recent,
     tops,
     out,
     capped,
@@ -175,9 +194,9 @@ def regress(
     predictions = np.zeros(members)
     mixing = np.zeros(members)
     step = np.zeros(members)
-    level = np.zeros(2)
-    pair = np.zeros(2)
-    top_step = np.zeros(2)
+    level = np.zeros(LEVELS)
+    triple = np.zeros(LEVELS)
+    top_step = np.zeros(LEVELS)
     for i in range(starts.shape[0] - 1):
         start, stop = starts[i], starts[i + 1]
         c = weights[i]
@@ -189,7 +208,7 @@ def regress(
             values, indices, start, stop, dense, centred, size, filters, steps, totals, columns, w, table, u, places,
             z, predictions,
         )  # fmt: skip
-        p = combine(predictions, members, totals, losses, shares, tops, mixing, level, pair)
+        p = combine(predictions, members, totals, losses, shares, recent, tops, mixing, level, triple)
         out[i] = p
         if not learning:
             continue
@@ -216,7 +235,7 @@ def regress(
             totals[CAPPED_EXCESS] += loss - c * (label - p) ** 2
             totals[CAPPED] += 1.0 if label != y[i] else 0.0
             totals[OVERSHOOT] += c * max(0.0, label - totals[HIGH], totals[LOW] - label) ** 2
-            score(predictions, members, label, c, p, totals, losses, shares, tops, level, step, top_step)
+            score(predictions, members, label, c, p, totals, losses, shares, recent, tops, level, step, top_step)
         if filters > 0:
             spread(values, indices, start, stop, dense, columns, size, c, totals[WEIGHT], totals[EXAMPLES], u)
             update_filters(
