@@ -24,7 +24,7 @@ from .watch import Watch
 if TYPE_CHECKING:
     import polars as pl
 
-    from .basis import Formula
+    from .formula import Formula
 
 SLICE_BYTES = 1 << 24  # of a block of numbers: it stays in the cache through all that is done to it
 
@@ -43,7 +43,7 @@ class Encoder:
     categories:
         Columns of numbers that are codes, to be treated as categories.
     formula:
-        A string such as ``"y ~ poly(x, 3) + log(z)"`` or a :class:`trueline.data.basis.Formula`.
+        A string such as ``"y ~ poly(x, 3) + log(z)"`` or a :class:`trueline.data.formula.Formula`.
     missing:
         "refuse", "drop", "mean" or "indicator". The target is never made up: it may be missing only with "drop".
     unseen:
@@ -103,7 +103,8 @@ class Encoder:
                     'choose "refuse" or "drop"',
                     where="missing",
                 )
-            features = self.formula.variables(_others(opened.names, target, weights, group))
+            self.formula = self.formula.resolve(_others(opened.names, target, weights, group))
+            features = self.formula.columns
             categories = [*categories, *self.formula.categories]
         for what, name in (("target", target), ("weights", weights), ("group", group)):
             if name is not None and name not in opened.names:
@@ -477,6 +478,6 @@ def _one_of(name: str, value: str, accepted: Sequence[str]) -> None:
 def _formula(formula: Any) -> Formula | None:
     if formula is None or not isinstance(formula, str):
         return formula
-    from .basis import Formula
+    from .formula import Formula
 
     return Formula.parse(formula)

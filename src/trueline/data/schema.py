@@ -25,8 +25,8 @@ from .columns import codes, days, numbers
 if TYPE_CHECKING:
     import polars as pl
 
-    from .basis import Formula
     from .encode import Encoder
+    from .formula import Formula
 
 MISSING_POLICIES = ("refuse", "drop", "mean", "indicator")
 UNSEEN_POLICIES = ("error", "ignore")
@@ -100,7 +100,7 @@ class Schema:
         if self.formula is not None:
             basis = self._basis()
             known = [(column.name, column.raw_terms) for column in self.columns]
-            return tuple(term for term in basis.terms(known) if not self._on_reference(term))
+            return self._identified(basis, basis.terms(known))
         left_out = set(self.references)
         wanted = set(self.indicators)
         made: list[str] = []
@@ -109,11 +109,24 @@ class Schema:
             made += [f"{column.name}[missing]"] if f"{column.name}[missing]" in wanted else []
         return tuple(dict.fromkeys(made))
 
-    def _on_reference(self, term: str) -> bool:
-        return not set(term.split(":")).isdisjoint(self.references)
+    def _identified(self, basis: Formula, terms: Sequence[str]) -> tuple[str, ...]:
+        """Without the terms on a reference level that others already span.
+
+        ``x:color[blue]`` goes where ``x`` is a term, ``color[blue]`` where there is an intercept; otherwise it stays.
+        """
+        every, references = set(terms), set(self.references)
+        if not basis.intercept and self.references:
+            references.discard(self.references[0])
+
+        def spanned(term: str) -> bool:
+            factors = term.split(":")
+            rest = [factor for factor in factors if factor not in references]
+            return len(rest) < len(factors) and (not rest or ":".join(rest) in every)
+
+        return tuple(term for term in terms if not spanned(term))
 
     def _basis(self) -> Formula:
-        from .basis import Formula
+        from .formula import Formula
 
         assert self.formula is not None
         return Formula.from_dict(self.formula)
@@ -261,12 +274,11 @@ class Schema:
         self, basis: Formula, X: np.ndarray, terms: tuple[str, ...], tail: Any, row: int, describe: str
     ) -> tuple[np.ndarray, tuple[str, ...], Any]:
         known = [(column.name, column.raw_terms) for column in self.columns]
-        made, names, tail = basis.expand(X, known, tail)
-        keep = [k for k, name in enumerate(names) if not self._on_reference(name)]
-        X = made if len(keep) == len(names) else np.ascontiguousarray(made[:, keep])
-        kept = tuple(names[k] for k in keep)
-        if tail is None:
-            refuse_undefined(X, kept, row, describe)
+        made, names, tail = basis.expand(X, known, tail, hold=True)
+        kept = self._identified(basis, names)
+        place = {name: k for k, name in enumerate(names)}
+        X = made if len(kept) == len(names) else np.ascontiguousarray(made[:, [place[name] for name in kept]])
+        refuse_undefined(X, kept, row, describe)
         return X, kept, tail
 
     def encode_row(self, row: Mapping[str, Any]) -> np.ndarray:

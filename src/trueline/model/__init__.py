@@ -14,6 +14,7 @@ from ..errors import ModelError
 from . import file
 
 KINDS: dict[str, str] = {
+    "basis": "trueline.data.formula:FittedBasis",
     "linear": "trueline.model.linear:LinearModel",
     "online": "trueline.online.model:OnlineModel",
     "mixture": "trueline.online.mixture:MixtureModel",
