@@ -18,6 +18,8 @@ KINDS: dict[str, str] = {
     "linear": "trueline.model.linear:LinearModel",
     "online": "trueline.online.model:OnlineModel",
     "mixture": "trueline.online.mixture:MixtureModel",
+    "ladder": "trueline.online.ladder:RateMixture",
+    "recursive": "trueline.online.recursive:RecursiveModel",
     "moments": "trueline.onepass.moments:Moments",
 }
 
