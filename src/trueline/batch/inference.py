@@ -90,5 +90,7 @@ def figures(risk: Risk, point: Point, weights: np.ndarray, *, errors: bool) -> d
         found["aic"] = 2.0 * free - 2.0 * likelihood
         found["bic"] = math.log(max(weights.sum(), 1e-300)) * free - 2.0 * likelihood
         if errors:
-            found["covariance"] = covariance(risk, point, float(weights.sum()))
+            # Summaries have the intercept first; the design has it last.
+            order = np.roll(np.arange(risk.design.size), int(risk.design.intercept))
+            found["covariance"] = covariance(risk, point, float(weights.sum()))[np.ix_(order, order)]
     return found
