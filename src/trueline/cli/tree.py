@@ -77,6 +77,9 @@ def run(arguments: list[str]) -> int:
     if name not in known:
         what = "option" if name.startswith("-") else "command"
         raise UsageError(f"there is no {what} {name!r}{nearest(name, known)}", where=what)
+    from .command import remember
+
+    remember(arguments)
     command = load(name)
     from typer import Exit
 

@@ -1,0 +1,125 @@
+"""``trueline evaluate``: a saved model on rows with known answers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from . import options
+
+
+def evaluate(
+    model: options.Model,
+    data: options.Source,
+    target: options.Target = None,
+    weights: options.Weights = None,
+    json: options.Json = False,
+) -> None:
+    """Measure a saved model on other data: RMSE, MAE, R², or log loss, AUC, accuracy, Brier score and calibration.
+
+    Each figure comes with a 95 % bootstrap interval.
+
+    [bold]Example[/bold]
+
+    trueline evaluate m.tl test.csv
+    """
+    from .console import emit
+    from .models import open_model
+
+    opened = open_model(model)
+    column = target or options.required(opened.target, "target", "the model does not know its target's name")
+    metrics, n = measured(opened, options.one_source(data), column, weights)
+    if json:
+        emit({"n": n, "target": column, "metrics": metrics})
+    else:
+        print(told(metrics, n, column))
+
+
+def measured(opened: Any, source: Any, column: str, weights: str | None) -> tuple[list[dict[str, Any]], int]:
+    """The metrics of a model on a source, and the number of rows."""
+    import polars as pl
+
+    from ..data.refusals import unknown_column
+    from ..errors import DataError
+    from .console import progress
+
+    fitted, answers, sizes = [], [], []
+    extra = [column] + ([weights] if weights else [])
+    for frame, X in progress(opened.frames(_with(source, extra), extra), "evaluating", lambda item: item[0].height):
+        for name in extra:
+            if name not in frame.columns:
+                raise unknown_column(name, frame.columns, source="the data")
+        fitted.append(opened.scores(X))
+        y = frame.get_column(column)
+        if y.null_count():
+            raise DataError(
+                f"column {column!r} has {y.null_count()} missing answers; leave those rows out", where=column
+            )
+        if not opened.classes and not y.dtype.is_numeric() and y.dtype != pl.Boolean:
+            raise DataError(f"column {column!r} is not a number, and the model predicts numbers", where=column)
+        answers.append(y.to_numpy())
+        if weights:
+            sizes.append(frame.get_column(weights).to_numpy().astype(float))
+    found, y = np.concatenate(fitted), np.concatenate(answers)
+    return metrics_of(opened, found, y, np.concatenate(sizes) if sizes else None), len(y)
+
+
+def _with(source: Any, extra: list[str]) -> Any:
+    from ..data.read import open_source
+    from ..data.refusals import unknown_column
+
+    opened = open_source(source)
+    for name in extra:
+        if name not in opened.names:
+            raise unknown_column(name, opened.names, source=opened.describe)
+    return opened
+
+
+def metrics_of(opened: Any, found: np.ndarray, y: np.ndarray, weights: np.ndarray | None) -> list[dict[str, Any]]:
+    """The metrics that belong to a model's task."""
+    from ..report.metrics import binary_metrics, class_metrics, regression_metrics
+
+    if not opened.classes:
+        return regression_metrics(y.astype(float), found, weights)
+    codes = class_codes(y, opened.classes)
+    if found.ndim == 2:
+        return class_metrics(codes, found, weights)
+    if opened.probabilistic:
+        return binary_metrics(codes.astype(float), found, weights)
+    made = binary_metrics(codes.astype(float), (found > 0).astype(float), weights)
+    return [metric for metric in made if metric["name"] == "accuracy"]
+
+
+def class_codes(y: np.ndarray, classes: tuple[Any, ...]) -> np.ndarray:
+    """The number of each row's class, labels compared as text where their types differ."""
+    from ..errors import DataError
+
+    known = {plain(label): k for k, label in enumerate(classes)}
+    codes = np.array([known.get(plain(value), -1) for value in y.tolist()])
+    if (codes < 0).any():
+        at = int(np.argmax(codes < 0))
+        shown = ", ".join(repr(label) for label in classes[:6])
+        raise DataError(f"row {at + 1} has the label {y.tolist()[at]!r}; the model knows {shown}", where="target")
+    return codes
+
+
+def plain(label: Any) -> str:
+    """A label as text: 1, 1.0 and true are one label."""
+    if isinstance(label, bool):
+        return str(int(label))
+    return str(int(label)) if isinstance(label, float) and label.is_integer() else str(label)
+
+
+def told(metrics: list[dict[str, Any]], n: int, target: str) -> str:
+    """The metrics as a table."""
+    from ..report.text import number, table
+    from .console import paint, width
+
+    names = {"rmse": "RMSE", "mae": "MAE", "r_squared": "R²", "auc": "AUC", "log_loss": "log loss"}
+    columns = [
+        [names.get(metric["name"], metric["name"].replace("_", " ")) for metric in metrics],
+        *([number(metric[side]) for metric in metrics] for side in ("value", "low", "high")),
+    ]
+    body = table([f"{target}, {n:,} rows", "value", "95 % from", "to"], columns, room=width(), paint=paint)
+    return body

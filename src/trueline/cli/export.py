@@ -1,0 +1,68 @@
+"""``trueline export``: a model in another language."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from . import options
+
+
+def export(
+    model: options.Model,
+    to: Annotated[str, typer.Option(help="sql, json, onnx, python or c.")] = "sql",
+    output: Annotated[
+        str | None,
+        typer.Option("--output", "-o", help="File to write; default: standard output.", show_default=False),
+    ] = None,
+    table: Annotated[str, typer.Option(help="The table's name in the SQL.")] = "data",
+    json: options.Json = False,
+) -> None:
+    """Write a model as a SQL query, JSON, an ONNX graph, a Python or a C function.
+
+    What is written is run here and compared with the model on drawn rows: it must agree to 1e-12 of Σ|w·x|. Derived
+    columns and filters go along into SQL.
+
+    [bold]Examples[/bold]
+
+    trueline export m.tl --to sql --table flats
+
+    trueline export m.tl --to c -o model.c
+    """
+    import sys
+
+    from ..errors import UsageError
+    from ..model.export import export as write
+    from .console import emit, say
+    from .models import open_model
+    from .output import check_place, whole
+
+    if output is not None:
+        check_place(output)
+    if to == "onnx" and output is None:
+        raise UsageError("an ONNX graph is binary; give -o model.onnx", where="output")
+    made = write(open_model(model).record, to, table=table)
+    if output is not None:
+        with whole(output) as scratch:
+            scratch.write_bytes(made.content)
+    if json:
+        emit(
+            {
+                "to": to,
+                "path": output,
+                "difference": made.difference,
+                "rows": made.rows,
+                "note": made.note,
+                "text": None if output else made.text,
+            }
+        )
+        return
+    if output is None:
+        sys.stdout.write(made.text.rstrip("\n") + "\n")
+    checked = (
+        made.note
+        if made.difference is None
+        else f"agrees with the model to {made.difference:.1e} of Σ|w·x| on {made.rows} drawn rows"
+    )
+    say(f"{f'{output}: ' if output else ''}{checked}")

@@ -1,0 +1,192 @@
+"""``trueline fit``: a table to a model in one line."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+
+from . import options
+
+
+def fit(
+    data: options.Source,
+    target: options.Target = None,
+    features: options.Features = None,
+    formula: Annotated[
+        str | None, typer.Option(help='Terms as a formula, such as "y ~ poly(x, 3) + log(z)".', show_default=False)
+    ] = None,
+    weights: options.Weights = None,
+    where: options.Where = None,
+    derive: options.Derive = None,
+    missing: options.Missing = "refuse",
+    loss: Annotated[
+        str | None,
+        typer.Option(
+            help="squared, huber, absolute, quantile, logistic, hinge, squared_hinge or poisson; default: logistic for a target of two values, squared otherwise.",
+            show_default=False,
+        ),
+    ] = None,
+    penalty: Annotated[str, typer.Option(help="none, ridge, lasso or elastic.")] = "none",
+    alpha: Annotated[str, typer.Option(help="The penalty's strength, or cv to choose it by cross-validation.")] = "cv",
+    l1_ratio: Annotated[float, typer.Option(help="The share of lasso in the elastic net.")] = 0.5,
+    folds: Annotated[int, typer.Option(help="Folds of the cross-validation.")] = 5,
+    holdout: Annotated[
+        float | None,
+        typer.Option(help="Keep this share of the rows out, and measure the fit on them.", show_default=False),
+    ] = None,
+    output: Annotated[
+        str | None, typer.Option("--output", "-o", help="Save the model here.", show_default=False)
+    ] = None,
+    report: Annotated[
+        str | None, typer.Option(help="Write a report here: one HTML file.", show_default=False)
+    ] = None,
+    quiet: options.Quiet = False,
+    json: options.Json = False,
+) -> None:
+    """Fit a linear model to a table in one scan.
+
+    Prints the coefficients with their intervals, how well they fit, what is proven, and, for squared loss, what ridge
+    and lasso would do, from the same scan. A target of two values gets logistic regression.
+
+    [bold]Examples[/bold]
+
+    trueline fit houses.csv --target price
+
+    trueline fit trips.parquet -t fare --derive "far=ln(distance+1)" --where "distance > 0" -o m.tl --report m.html
+
+    trueline fit loans.csv -t defaulted --penalty lasso --holdout 0.2
+    """
+    from .fitting import Asked
+    from .fitting import fit as run
+    from .output import check_place
+
+    for path in (output, report):
+        check_place(path)
+    asked = Asked(
+        options.one_source(data), target, options.names(features), formula, weights, where, options.derivations(derive),
+        missing, loss, penalty, alpha, l1_ratio, folds, options.share(holdout, "holdout"),
+    )  # fmt: skip
+    fitted = run(asked)
+    kept(fitted, data, output, report)
+    if json:
+        from .console import emit
+
+        emit(record(fitted, output, report))
+    elif not quiet:
+        print(told(fitted))
+        said(output, report)
+
+
+def kept(fitted: Any, data: list[str], output: str | None, report: str | None) -> None:
+    """Write the model and the report."""
+    from .command import command_line
+
+    if output is not None:
+        from ..model import save
+
+        save(fitted.record, output, source=", ".join(data), command=command_line())
+    if report is not None:
+        from ..report.html import page
+        from .output import write_text
+        from .story import fit_story
+
+        write_text(report, page(fit_story(fitted, ", ".join(data), command_line())))
+
+
+def said(output: str | None, report: str | None) -> None:
+    from .console import paint, say
+
+    if output is not None:
+        say(paint(f"model in {output}", "dim"))
+    if report is not None:
+        say(paint(f"report in {report}", "dim"))
+
+
+def statistics(fitted: Any) -> dict[str, float | None]:
+    """R², residual standard error and what else the summary knows."""
+    figures = dict(fitted.record.summary().figures) if has_summary(fitted.record) else {}
+    return {
+        name: figures.get(name)
+        for name in (
+            "r_squared",
+            "adjusted_r_squared",
+            "residual_std_error",
+            "aic",
+            "bic",
+            "deviance",
+            "log_likelihood",
+        )
+    }
+
+
+def has_summary(record: Any) -> bool:
+    return record.statistics.get("family") == "least squares" or "covariance" in record.statistics
+
+
+def record(fitted: Any, output: str | None = None, report: str | None = None) -> dict[str, Any]:
+    """The JSON object of a fit."""
+    from .telling import linear_rows
+
+    rows = linear_rows(fitted.record)
+    known = statistics(fitted)
+    proof = fitted.record.certificate
+    return {
+        "n": fitted.n,
+        "target": fitted.target,
+        "loss": fitted.loss,
+        "penalty": fitted.penalty,
+        "alpha": fitted.alpha,
+        "coefficients": rows,
+        "intercept": next((row["estimate"] for row in rows if row["term"].startswith("(intercept)")), None),
+        "classes": list(fitted.record.classes),
+        **known,
+        "certificate": None if proof is None else proof.to_dict(),
+        "cross_validation": fitted.cross_validation,
+        "holdout": fitted.holdout,
+        "notes": fitted.notes,
+        "seconds": fitted.seconds,
+        "model": output,
+        "report": report,
+    }
+
+
+def title(fitted: Any) -> str:
+    """What was fitted, in a line."""
+    how = {"squared": "least squares", "logistic": "logistic regression"}.get(
+        fitted.loss, f"{fitted.loss.replace('_', ' ')} loss"
+    )
+    penalty = {"none": "", "ridge": "ridge, ", "lasso": "lasso, ", "elastic": "elastic net, "}[fitted.penalty]
+    alpha = "" if fitted.alpha is None else f", alpha {fitted.alpha:.4g}"
+    return f"{penalty}{how}{alpha}: {fitted.target} on {len(fitted.record.terms)} terms, {fitted.n:,} rows"
+
+
+def told(fitted: Any) -> str:
+    """The fit as text."""
+    from ..report.text import number
+    from .console import paint, width
+    from .evaluate import told as metrics_table
+    from .telling import certificate_text, coefficient_table, linear_rows, wrapped
+
+    room = width()
+    text = title(fitted)
+    lines = [paint(text[:1].upper() + text[1:], "bold"), "", coefficient_table(linear_rows(fitted.record), room), ""]
+    names = {
+        "r_squared": "R²",
+        "adjusted_r_squared": "adjusted R²",
+        "residual_std_error": "residual std. error",
+        "deviance": "deviance",
+        "aic": "AIC",
+    }
+    figures = statistics(fitted)
+    shown = [
+        f"{label} {number(figures[name]).rstrip('.')}" for name, label in names.items() if figures[name] is not None
+    ]
+    if shown:
+        lines.append(", ".join(shown))
+    lines += wrapped(certificate_text(fitted.record.certificate.to_dict()), room) if fitted.record.certificate else []
+    for note in fitted.notes:
+        lines += wrapped(note, room)
+    if fitted.holdout:
+        lines += ["", metrics_table(fitted.holdout, fitted.held, f"{fitted.target}, held out")]
+    return "\n".join(lines)

@@ -1,0 +1,126 @@
+"""Fits over rows in memory: logistic regression and the other losses, penalised or not, alpha by cross-validation."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from ..errors import UsageError
+
+GRID = 15  # penalties tried by cross-validation, evenly in the logarithm
+
+
+def fit_rows(
+    asked: Any, loss: str, X: np.ndarray, y: np.ndarray, weights: Any, folds: np.ndarray | None, schema: Any
+) -> tuple[Any, float | None, list[dict[str, Any]], list[dict[str, Any]]]:
+    """(record, alpha, cross-validation rows, curves)."""
+    if asked.penalty == "none":
+        return one_fit(asked, loss, X, y, weights, schema, 0.0), None, [], []
+    if asked.alpha != "cv":
+        return one_fit(asked, loss, X, y, weights, schema, float(asked.alpha)), float(asked.alpha), [], []
+    alphas = grid(loss, X, y)
+    scores = np.full((asked.folds, len(alphas)), np.nan)
+    assert folds is not None
+    for k in range(asked.folds):
+        out = folds == k
+        if not out.any() or out.all() or (loss_is_sign(loss) and len(np.unique(y[~out])) < 2):
+            continue
+        for j, alpha in enumerate(alphas):
+            fitted = one_fit(asked, loss, X[~out], y[~out], None if weights is None else weights[~out], schema, alpha)
+            scores[k, j] = mean_loss(loss, fitted, X[out], y[out])
+    used = scores[np.isfinite(scores).all(axis=1)]
+    if not len(used):
+        raise UsageError("the folds are too small to choose alpha by; give --alpha a number", where="alpha")
+    mean, error = (
+        used.mean(axis=0),
+        used.std(axis=0, ddof=1) / math.sqrt(len(used)) if len(used) > 1 else np.zeros(len(alphas)),
+    )
+    best = int(np.argmin(mean))
+    record = one_fit(asked, loss, X, y, weights, schema, float(alphas[best]))
+    row = {
+        "method": asked.penalty, "alpha": float(alphas[best]), "error": float(mean[best]),
+        "std_error": float(np.ravel(error)[best]), "nonzero": int(np.count_nonzero(record.coef)),
+    }  # fmt: skip
+    return (
+        record,
+        float(alphas[best]),
+        [row],
+        [{"name": asked.penalty, "alphas": alphas, "mean": mean, "error": error, "level": None}],
+    )
+
+
+def loss_is_sign(loss: str) -> bool:
+    from .fitting import SIGNS
+
+    return loss in SIGNS
+
+
+def grid(loss: str, X: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """Penalties from the one that silences every column down to a ten-thousandth of it."""
+    t = np.where(y == np.unique(y)[-1], 0.5, -0.5) if loss_is_sign(loss) else y.astype(float)
+    t = t - t.mean()
+    top = float(np.abs((X - X.mean(axis=0)).T @ t).max(initial=0.0)) / len(y)
+    return np.geomspace(max(top, 1e-12), 1e-4 * max(top, 1e-12), GRID)
+
+
+def one_fit(asked: Any, loss: str, X: np.ndarray, y: np.ndarray, weights: Any, schema: Any, alpha: float) -> Any:
+    """The record of one penalty."""
+    ratio = {"none": 0.0, "ridge": 0.0, "lasso": 1.0, "elastic": asked.l1_ratio}[asked.penalty]
+    if loss == "logistic":
+        from ..model.iterated import fit_logistic
+
+        total = float(len(X) if weights is None else np.sum(weights))
+        strength = math.inf if alpha == 0.0 else 1.0 / (alpha * total)
+        return fit_logistic(
+            X,
+            y,
+            C=strength,
+            l1_ratio=ratio,
+            sample_weight=weights,
+            terms=schema.terms,
+            target=asked.target,
+            schema=schema,
+        )
+    from ..estimators.minimize import minimize
+    from ..model.iterated import objective_of, penalty_of
+    from ..model.linear import LinearModel
+    from ..parts.losses import loss as loss_part
+
+    if loss_is_sign(loss) and len(np.unique(y)) > 2:
+        raise UsageError(
+            f"the {loss} loss takes two classes, and {asked.target!r} has {len(np.unique(y))}; use --loss logistic",
+            where="loss",
+        )
+    part, penalty = loss_part(loss), penalty_of(alpha, ratio)
+    solution = minimize(X, y, loss=part, penalty=penalty, sample_weight=weights)
+    classes = () if solution.classes is None else tuple(solution.classes.tolist())
+    link = "sign" if classes else "log" if loss == "poisson" else "identity"
+    statistics = {
+        "family": loss, "n": len(X), "fit_intercept": True, "method": solution.method, "iterations": len(solution.trace) - 1,
+        "objective": objective_of(part, penalty, fit_intercept=True),
+    }  # fmt: skip
+    return LinearModel(
+        schema.terms,
+        solution.coef,
+        solution.intercept,
+        (asked.target,),
+        schema,
+        link,
+        classes,
+        solution.certificate,
+        statistics,
+    )
+
+
+def mean_loss(loss: str, record: Any, X: np.ndarray, y: np.ndarray) -> float:
+    """The mean loss of a record on other rows."""
+    from ..parts.losses import loss as loss_part
+
+    if loss == "logistic" and len(record.classes) > 2:
+        place = np.searchsorted(np.asarray(record.classes), y)
+        return float(-np.log(np.maximum(record.probabilities(X)[np.arange(len(y)), place], 1e-300)).mean())
+    part = loss_part(loss)
+    t = np.where(y == record.classes[-1], 1.0, -1.0) if record.classes else y.astype(float)
+    return float(np.mean([part.value(s, v) for s, v in zip(np.ravel(record.score(X)), t)]))

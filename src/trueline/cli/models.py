@@ -1,0 +1,134 @@
+"""A model file as the commands use it: the record, the schema of its columns, and predictions for frames."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..errors import DataError, ModelError, UsageError
+
+if TYPE_CHECKING:
+    import polars as pl
+
+
+@dataclasses.dataclass
+class Opened:
+    """A loaded model."""
+
+    path: str
+    kind: str
+    record: Any
+    schema: Any
+    meta: dict[str, Any]
+
+    @property
+    def target(self) -> str | None:
+        """The column that the model predicts, if it knows its name."""
+        if self.schema is not None and self.schema.target is not None:
+            return str(self.schema.target)
+        return self.meta.get("target") or (self.record.targets[0] if self.kind == "linear" else None)
+
+    @property
+    def classes(self) -> tuple[Any, ...]:
+        """The labels in the order of their codes; empty for regression."""
+        return tuple(getattr(self.record, "classes", None) or self.meta.get("labels") or ())
+
+    @property
+    def names(self) -> list[str]:
+        """The terms that the record's weights belong to, in its order."""
+        if self.kind == "linear":
+            return list(self.record.terms)
+        return list(self.meta.get("stream_terms") or self.record.names or [f"x{j}" for j in range(self.record.width)])
+
+    def certificate(self) -> Any:
+        """What it proves now."""
+        proof = getattr(self.record, "certificate", None)
+        return proof() if callable(proof) else proof
+
+    def frames(self, source: Any, extra: list[str]) -> Iterator[tuple[pl.DataFrame, np.ndarray]]:
+        """Each frame of a source with its design, columns in the record's order."""
+        if self.schema is None:
+            yield from self._plain_frames(source)
+            return
+        order: list[int] | None = None
+        for frame, block in self.schema.frames(source, extra=extra) if extra else self.schema.frames(source):
+            if order is None:
+                order = places(block.terms, self.names)
+            yield (
+                frame,
+                block.X if order == list(range(block.X.shape[1])) else np.ascontiguousarray(picked(block.X, order)),
+            )
+
+    def _plain_frames(self, source: Any) -> Iterator[tuple[pl.DataFrame, np.ndarray]]:
+        from ..data.read import open_source
+
+        opened = open_source(source)
+        absent = [name for name in self.names if name not in opened.names]
+        if absent:
+            from ..errors import nearest
+
+            raise DataError(
+                f"{opened.describe} lacks column {absent[0]!r}{nearest(absent[0], opened.names)}", where=absent[0]
+            )
+        for frame in opened.frames():
+            yield frame, frame.select(self.names).to_numpy().astype(float)
+
+    def scores(self, X: np.ndarray) -> np.ndarray:
+        """Predictions on the target's scale: values, the probability of the last class, or one column a class."""
+        if self.kind == "linear":
+            if self.record.link in ("logistic", "softmax"):
+                found = self.record.probabilities(X)
+                return found[:, 1] if found.shape[1] == 2 else found
+            return np.asarray(self.record.score(X) if self.record.classes else self.record.predict(X), dtype=float)
+        return np.asarray(self.record.predict(X), dtype=float)
+
+    def labels(self, scores: np.ndarray) -> np.ndarray:
+        """The predicted class of each row."""
+        classes = np.asarray(self.classes)
+        if scores.ndim == 2:
+            return classes[scores.argmax(axis=1)]
+        return classes[(scores > (0.5 if self.probabilistic else 0.0)).astype(int)]
+
+    @property
+    def probabilistic(self) -> bool:
+        """Whether the scores of a classifier are probabilities."""
+        if self.kind == "linear":
+            return self.record.link in ("logistic", "softmax")
+        return self.kind == "mixture" or bool(getattr(self.record, "probabilistic", False))
+
+
+def places(terms: Any, wanted: list[str]) -> list[int]:
+    """Where each wanted term stands, −1 where it does not."""
+    index = {term: j for j, term in enumerate(terms)}
+    return [index.get(name, -1) for name in wanted]
+
+
+def picked(X: np.ndarray, order: list[int]) -> np.ndarray:
+    """Columns in this order, zeros for −1."""
+    out = np.zeros((len(X), len(order)))
+    for k, j in enumerate(order):
+        if j >= 0:
+            out[:, k] = X[:, j]
+    return out
+
+
+def open_model(path: str) -> Opened:
+    """The model in a file."""
+    from ..model import file, record_class
+
+    kind, arrays, meta = file.read(path)
+    if kind == "moments":
+        raise UsageError(f"{path} holds the moments of a scan, not a model; fit one from it in Python", where=path)
+    try:
+        record = record_class(kind, where=path).from_state(arrays, meta)
+    except (KeyError, TypeError, IndexError) as error:
+        raise ModelError(f"{path} lacks what a {kind} model needs ({error}); use an intact copy", where=path) from None
+    schema = getattr(record, "schema", None)
+    if schema is None and isinstance(meta.get("schema"), dict):
+        from ..data.schema import Schema
+
+        schema = Schema.from_dict(meta["schema"])
+    return Opened(path, kind, record, schema, meta)

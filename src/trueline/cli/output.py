@@ -1,0 +1,123 @@
+"""Files that a command writes: whole or not at all, in the format that their name asks for."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ..errors import TruelineError, UsageError
+
+if TYPE_CHECKING:
+    import polars as pl
+
+FORMATS = {".csv": "csv", ".tsv": "tsv", ".parquet": "parquet", ".arrow": "ipc", ".ipc": "ipc", ".feather": "ipc",
+           ".ndjson": "ndjson", ".jsonl": "ndjson"}  # fmt: skip
+
+
+def file_format(path: str) -> str:
+    """The format of an output file, by its ending."""
+    ending = Path(path).suffix.lower()
+    if ending not in FORMATS:
+        raise UsageError(f"cannot tell the format of {path}; end its name in {', '.join(FORMATS)}", where="output")
+    return FORMATS[ending]
+
+
+def check_place(path: str | None) -> None:
+    """Refuse a place that cannot be written to before any work is done."""
+    if path is None:
+        return
+    folder = Path(path).absolute().parent
+    if not folder.is_dir():
+        raise TruelineError(f"cannot write {path}: there is no folder {folder}", where=path)
+    if Path(path).is_dir():
+        raise TruelineError(f"cannot write {path}: it is a folder; give the name of a file", where=path)
+    if not os.access(folder, os.W_OK):
+        raise TruelineError(f"cannot write {path}: the folder is not writable; choose another place", where=path)
+
+
+@contextlib.contextmanager
+def whole(path: str) -> Iterator[Path]:
+    """A scratch path that becomes the file when the block ends well, and vanishes otherwise."""
+    target = Path(path)
+    scratch = target.with_name(f".{target.name}.{os.getpid()}.part")
+    try:
+        yield scratch
+        with open(scratch, "rb+") as file:
+            os.fsync(file.fileno())
+        scratch.replace(target)
+    except OSError as error:
+        raise TruelineError(
+            f"cannot write {path}: {error.strerror or error}; choose another place or free some space", where=path
+        ) from None
+    except Exception as error:
+        if type(error).__module__.startswith("polars") and "No space" in str(error):
+            raise TruelineError(
+                f"cannot write {path}: no space left; choose another place or free some", where=path
+            ) from None
+        raise
+    finally:
+        with contextlib.suppress(OSError):
+            scratch.unlink()
+
+
+def write_text(path: str, text: str) -> None:
+    """Text to a file, whole or not at all."""
+    with whole(path) as scratch:
+        scratch.write_text(text, encoding="utf-8")
+
+
+def write_frames(frames: Iterator[pl.DataFrame], path: str | None, *, json: bool = False) -> int:
+    """Frames to a file, or to standard output as CSV or JSON lines, a batch at a time; the number of rows."""
+    if path is None or path == "-":
+        return _print_frames(frames, json)
+    kind = file_format(path)
+    rows = 0
+    import polars as pl
+
+    first = next(frames, None)
+    if first is None:
+        return 0
+    if kind in ("csv", "tsv", "ndjson"):
+        with whole(path) as scratch, open(scratch, "wb") as file:
+            for at, frame in enumerate(_chain(first, frames)):
+                _write_text_frame(frame, file, kind, at == 0)
+                rows += frame.height
+        return rows
+    from polars.io.plugins import register_io_source
+
+    def source(columns: Any, predicate: Any, limit: Any, size: Any) -> Iterator[pl.DataFrame]:
+        nonlocal rows
+        for frame in _chain(first, frames):
+            rows += frame.height
+            yield frame if columns is None else frame.select(columns)
+
+    lazy = register_io_source(source, schema=pl.Schema(first.schema))
+    with whole(path) as scratch:
+        lazy.sink_parquet(scratch) if kind == "parquet" else lazy.sink_ipc(scratch)
+    return rows
+
+
+def _chain(first: pl.DataFrame, rest: Iterator[pl.DataFrame]) -> Iterator[pl.DataFrame]:
+    yield first
+    yield from rest
+
+
+def _print_frames(frames: Iterator[pl.DataFrame], json: bool) -> int:
+    rows = 0
+    for at, frame in enumerate(frames):
+        text = frame.write_ndjson() if json else frame.write_csv(include_header=at == 0)
+        sys.stdout.write(text)
+        rows += frame.height
+    sys.stdout.flush()
+    return rows
+
+
+def _write_text_frame(frame: pl.DataFrame, file: Any, kind: str, first: bool) -> None:
+    if kind == "ndjson":
+        frame.write_ndjson(file)
+    else:
+        frame.write_csv(file, include_header=first, separator="\t" if kind == "tsv" else ",")

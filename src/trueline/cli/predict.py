@@ -1,0 +1,110 @@
+"""``trueline predict``: a saved model on new rows, streamed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from . import options
+
+if TYPE_CHECKING:
+    import polars as pl
+
+
+def predict(
+    model: options.Model,
+    data: options.Source,
+    output: Annotated[
+        str | None,
+        typer.Option(
+            "--output",
+            "-o",
+            help="CSV, TSV, Parquet, Arrow or NDJSON file; default: CSV to standard output.",
+            show_default=False,
+        ),
+    ] = None,
+    interval: Annotated[
+        float | None, typer.Option(help="Add the ends of a prediction interval, such as 0.95.", show_default=False)
+    ] = None,
+    keep: Annotated[
+        str | None, typer.Option(help="Input columns to keep, with commas between, or 'all'.", show_default=False)
+    ] = None,
+    json: options.Json = False,
+) -> None:
+    """Predict from a saved model: a row out for every row in, in order.
+
+    [bold]Examples[/bold]
+
+    trueline predict m.tl new.csv
+
+    trueline predict m.tl new.parquet -o out.parquet --interval 0.95 --keep id
+    """
+    from .console import progress, say
+    from .models import open_model
+    from .output import check_place, file_format, write_frames
+
+    options.share(interval, "interval")
+    if output not in (None, "-"):
+        check_place(output)
+        file_format(str(output))
+    opened = open_model(model)
+    kept = options.names(keep)
+    rows = write_frames(
+        predictions(
+            opened,
+            progress(
+                opened.frames(options.one_source(data), wanted(opened, kept)), "predicting", lambda item: item[0].height
+            ),
+            kept,
+            interval,
+        ),
+        output,
+        json=json,
+    )
+    if output not in (None, "-"):
+        say(f"{rows:,} predictions in {output}")
+
+
+def wanted(opened: Any, kept: list[str] | None) -> list[str]:
+    """The input columns to read beside the model's: none means all."""
+    return [] if kept == ["all"] else list(kept or (opened.schema.names[:1] if opened.schema is not None else []))
+
+
+def predictions(
+    opened: Any, frames: Iterator[Any], kept: list[str] | None, interval: float | None
+) -> Iterator[pl.DataFrame]:
+    """Frames of predictions, with the columns to keep in front."""
+    import polars as pl
+
+    from ..data.refusals import unknown_column
+    from ..errors import UsageError
+
+    if interval is not None and (opened.kind != "linear" or opened.classes):
+        raise UsageError(
+            f"intervals belong to least squares, and {opened.path} is another kind of model; leave --interval out",
+            where="interval",
+        )
+    for frame, X in frames:
+        unknown = next((name for name in kept or () if name != "all" and name not in frame.columns), None)
+        if unknown is not None:
+            raise unknown_column(unknown, frame.columns, source="the data")
+        names = frame.columns if kept == ["all"] else list(kept or ())
+        made: dict[str, Any] = {}
+        if interval is not None:
+            found = opened.record.interval(X, interval)
+            made = {"prediction": found.mean, "low": found.lower, "high": found.upper}
+        else:
+            scores = opened.scores(X)
+            made = {"prediction": scores}
+            if opened.classes:
+                made = {"prediction": opened.labels(scores)}
+                if scores.ndim == 2:
+                    made |= {f"probability {label}": scores[:, k] for k, label in enumerate(opened.classes)}
+                else:
+                    made["probability" if opened.probabilistic else "score"] = scores
+        clash = [name for name in names if name in made]
+        yield pl.concat(
+            [frame.select([name for name in names if name not in clash]), pl.DataFrame(made)], how="horizontal"
+        )

@@ -1,0 +1,106 @@
+"""What the commands say about a model: the table of coefficients, the certificate in a line, statistics."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ..report.text import number, p_value, table
+from .console import paint
+
+SHOWN = 60  # rows of a coefficient table on the screen; --json and the report have more
+
+
+def coefficient_rows(opened: Any) -> list[dict[str, Any]]:
+    """Coefficients of a loaded model, intercept first, with what inference there is."""
+    record = opened.record
+    if opened.kind == "linear":
+        return linear_rows(record)
+    coef, constant = (
+        np.atleast_2d(record.coef),
+        np.ravel(record.intercept_ if hasattr(record, "intercept_") else record.intercept),
+    )
+    several = len(coef) > 1
+    made = []
+    for k, row in enumerate(coef):
+        tag = f" → {opened.classes[k]}" if several and k < len(opened.classes) else ""
+        made.append(_plain_row(f"(intercept){tag}", float(constant[k])))
+        made += [_plain_row(f"{name}{tag}", float(value)) for name, value in zip(opened.names, row)]
+    return made
+
+
+def linear_rows(record: Any) -> list[dict[str, Any]]:
+    """Coefficients of a linear record, intercept first; errors, tests and intervals where its summary has them."""
+    single = np.ndim(record.coef) == 1
+    if single and (record.statistics.get("family") == "least squares" or "covariance" in record.statistics):
+        return summary_rows(record.summary())
+    coef = np.atleast_2d(record.coef)
+    constant = np.broadcast_to(np.ravel(record.intercept), (len(coef),))
+    made = []
+    for k, row in enumerate(coef):
+        tag = "" if len(coef) == 1 else f" → {(record.classes or record.targets)[k]}"
+        made.append(_plain_row(f"(intercept){tag}", float(constant[k])))
+        made += [_plain_row(f"{term}{tag}", float(value)) for term, value in zip(record.terms, row)]
+    return made
+
+
+def summary_rows(summary: Any) -> list[dict[str, Any]]:
+    """The rows of a summary as plain values, the intercept first."""
+    columns = (
+        summary.estimates,
+        summary.std_errors,
+        summary.statistics,
+        summary.p_values,
+        summary.lower,
+        summary.upper,
+    )
+    keys = ("estimate", "std_error", "t", "p", "low", "high")
+    made = []
+    for j, name in enumerate(summary.names):
+        values = {key: float(column[j]) if np.isfinite(column[j]) else None for key, column in zip(keys, columns)}
+        made.append({"term": "(intercept)" if name == "(Intercept)" else name} | values)
+    return made
+
+
+def _plain_row(term: str, value: float) -> dict[str, Any]:
+    return {"term": term, "estimate": value, "std_error": None, "t": None, "p": None, "low": None, "high": None}
+
+
+def coefficient_table(rows: list[dict[str, Any]], room: int) -> str:
+    """The table for the screen; columns that do not fit are left out from the right."""
+    shown = rows[:SHOWN]
+    full = any(row["std_error"] is not None for row in shown)
+    heads = ["term", "estimate", *(["std. error", "t", "p", "95 % from", "to"] if full else [])]
+    columns: list[list[str]] = [[row["term"] for row in shown]]
+    for name in ["estimate", *(["std_error", "t", "p", "low", "high"] if full else [])]:
+        show = p_value if name == "p" else number
+        columns.append([show(row[name]) if name != "t" else number(row[name], 4) for row in shown])
+    marks = ["dim" if row["low"] is not None and row["low"] <= 0.0 <= row["high"] else "" for row in shown]
+    text = table(heads, columns, room=room, paint=paint, marks=marks)
+    return text + (f"\n… and {len(rows) - SHOWN:,} more (--json shows all)" if len(rows) > SHOWN else "")
+
+
+def certificate_text(certificate: dict[str, Any]) -> str:
+    """The certificate in one plain line."""
+    from ..certify.records import from_dict
+
+    line = str(from_dict(certificate))
+    head, _, rest = line.partition(":")
+    colour = "green" if certificate.get("proven") else "yellow"
+    return f"{paint(head, colour)}{':' if rest else ''}{rest}"
+
+
+def wrapped(text: str, room: int) -> list[str]:
+    """A sentence over several lines; colours do not count as width."""
+    import re
+    import textwrap
+
+    bare = re.sub(r"\033\[\d+m", "", text)
+    if len(bare) <= room:
+        return [text]
+    lines = textwrap.wrap(bare, room, subsequent_indent="  ", break_long_words=False)
+    head = bare.partition(":")[0]
+    if text != bare and lines[0].startswith(head):
+        lines[0] = text[: text.index(head) + len(head)] + "\033[0m" + lines[0][len(head) :]
+    return lines
