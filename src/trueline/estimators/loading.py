@@ -16,7 +16,13 @@ from ..model import file, record_class
 from ..model import save as save_record
 
 # What a record that was saved without an estimator comes back as.
-ESTIMATOR_OF_KIND = {"linear": "LinearRegression", "online": "OnlineRegressor", "mixture": "OnlineRegressor"}
+ESTIMATOR_OF_KIND = {
+    "linear": "LinearRegression",
+    "online": "OnlineRegressor",
+    "mixture": "OnlineRegressor",
+    "ladder": "OnlineRegressor",
+    "recursive": "RecursiveLeastSquares",
+}
 
 
 class Saved:
@@ -58,7 +64,9 @@ def load(path: str | os.PathLike[str], parts: Any = ()) -> Any:
     name = meta.get("estimator")
     if name is None:
         name = (
-            "OnlineClassifier" if meta.get("classes") and kind in ("online", "mixture") else ESTIMATOR_OF_KIND.get(kind)
+            "OnlineClassifier"
+            if meta.get("classes") and kind in ("online", "mixture", "ladder")
+            else ESTIMATOR_OF_KIND.get(kind)
         )
     if not isinstance(name, str) or name not in trueline.__all__:
         raise ModelError(

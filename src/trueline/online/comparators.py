@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from .engine import NO_WEIGHTS, risk
+from .state import START
 
 
 def entropic_best(G: np.ndarray, intercept: bool, radius: float, entropy: float) -> np.ndarray:
@@ -79,3 +80,51 @@ def search(
         u = minimize(objective, start, args=(ridge,), jac=True, method="L-BFGS-B", options={"maxiter": 200}).x
         found.append((u, float(risk(rows, y, weights, loss, u, gradient))))
     return [pair for pair in found if math.isfinite(pair[1])]
+
+
+def look_back(model: Any, rows: Any, y: np.ndarray, weights: np.ndarray, h: int, repeats: int) -> list[Any]:
+    """Comparators that suit the learner's geometry, each with its exact loss over the rows (times ``repeats``)."""
+    width, geometry = model.width, model.geometry
+    now = model.weights(h)
+    gradient = np.zeros(width + 1)
+    if type(geometry).__name__ in ("Multiplicative", "SignedMultiplicative"):
+        start = model.heads[h].table[START, : width + 1].copy()
+        trials = [start, now, *entropic_path(model, rows, y, weights, start)]
+        found = [(u, float(risk(rows, y, weights, model.loss, u, gradient))) for u in trials]
+    else:
+        rate = model.rate.at(max(1, model.examples)) * repeats
+        ridges = tuple(s / rate for s in (0.0, 0.01, 0.1, 1.0, 10.0))
+        starts = [np.zeros(width + 1), now]
+        found = search(rows, y, weights, model.loss, model.fit_intercept, width, ridges, starts)
+    return [(u, repeats * value) for u, value in found if math.isfinite(value)]
+
+
+def entropic_path(model: Any, rows: Any, y: np.ndarray, weights: np.ndarray, start: np.ndarray) -> list[np.ndarray]:
+    """Comparators on the simplex (or of both signs): multiplicative descent, a few points of its path."""
+    first = 0 if model.fit_intercept else 1
+    radius = getattr(model.geometry, "radius", 0.0)
+    d = len(start) - first
+    v = np.full(2 * d if radius else d, 1.0 / (2 * d if radius else d))
+    gradient, u, path = np.zeros(len(start)), start.copy(), []
+    step = None
+    now = float(risk(rows, y, weights, model.loss, u, gradient))
+    for turn in range(60):
+        pull = gradient[first:]
+        slope = radius * np.concatenate([pull, -pull]) if radius else pull.copy()
+        spread = float(slope.max() - slope.min())
+        if spread <= 0.0:
+            break
+        step = 1.0 / spread if step is None else 2.0 * step
+        for _ in range(30):
+            trial = v * np.exp(-step * (slope - slope.min()))
+            trial /= trial.sum()
+            point = np.zeros(len(start))
+            point[first:] = radius * (trial[:d] - trial[d:]) if radius else trial
+            then = float(risk(rows, y, weights, model.loss, point, gradient))
+            if then <= now:
+                break
+            step *= 0.5
+        v, u, now = trial, point, then
+        if turn % 10 == 9 or turn < 4:
+            path.append(u)
+    return path

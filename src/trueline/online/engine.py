@@ -17,12 +17,7 @@ from typing import Any
 import numpy as np
 
 from .._jit import kernel
-from .state import (  # noqa: I001
-    ADAPTIVE, AVERAGE, AVERAGING, BATCH, CANDIDATES, CERTIFY, CUT, DISTANCE_MAX, DUAL, EXCESS, HIGH, HUGE, INTERCEPT,
-    L1, L2, LARGEST, LINKED, LOSS, LOW, MEMORY, MISTAKES, NEWER, NEWER_EXCESS, NEWER_LOSS, NEWER_OWN, NORM2, NORMED,
-    OLDER, OLDER_EXCESS, OLDER_LOSS, OLDER_OWN, PEAK, PENDING, POWER, RANGE, RATE, REACH, ROUNDS, SHIFT, SHRINK,
-    SHRUNK, SIZE2, SIZE2_MAX, SLOPE2, START, STEP_LOSS, STEP_WEIGHT, THRESHOLD, TOTAL, TOUCHED, WAITING, WEIGHT, WIDTH, ZERO_LOSS,
-)  # fmt: skip
+from . import state as s
 
 
 @kernel
@@ -37,47 +32,51 @@ def pay(rows: Any, i: int, table: Any, numbers: Any) -> None:
     """Let the coordinates of row i pay."""
     for k in range(rows.begin(i), rows.end(i)):
         j = rows.column(k) + 1
-        table[DUAL, j] = paid(table[DUAL, j], table[SHRUNK, j], table[CUT, j], numbers[SHRINK], numbers[THRESHOLD])
-        table[SHRUNK, j] = numbers[SHRINK]
-        table[CUT, j] = numbers[THRESHOLD]
+        table[s.DUAL, j] = paid(
+            table[s.DUAL, j], table[s.SHRUNK, j], table[s.CUT, j], numbers[s.SHRINK], numbers[s.THRESHOLD]
+        )
+        table[s.SHRUNK, j] = numbers[s.SHRINK]
+        table[s.CUT, j] = numbers[s.THRESHOLD]
 
 
 @kernel
 def pay_all(table: Any, numbers: Any) -> None:
     """Let every coordinate pay and start the count afresh (before it overflows)."""
-    for j in range(1, int(numbers[WIDTH]) + 1):
-        table[DUAL, j] = paid(table[DUAL, j], table[SHRUNK, j], table[CUT, j], numbers[SHRINK], numbers[THRESHOLD])
-        table[SHRUNK, j] = 0.0
-        table[CUT, j] = 0.0
-    numbers[SHRINK] = 0.0
-    numbers[THRESHOLD] = 0.0
+    for j in range(1, int(numbers[s.WIDTH]) + 1):
+        table[s.DUAL, j] = paid(
+            table[s.DUAL, j], table[s.SHRUNK, j], table[s.CUT, j], numbers[s.SHRINK], numbers[s.THRESHOLD]
+        )
+        table[s.SHRUNK, j] = 0.0
+        table[s.CUT, j] = 0.0
+    numbers[s.SHRINK] = 0.0
+    numbers[s.THRESHOLD] = 0.0
 
 
 @kernel
 def sum_masses(geometry: Any, table: Any, numbers: Any) -> None:
     """The total of a linked geometry, summed afresh over every coordinate in use."""
-    first = 0 if numbers[INTERCEPT] > 0.0 else 1
-    last = int(numbers[WIDTH]) + 1
+    first = 0 if numbers[s.INTERCEPT] > 0.0 else 1
+    last = int(numbers[s.WIDTH]) + 1
     top = -math.inf
     for j in range(first, last):
-        top = max(top, geometry.height(table[DUAL, j]))
-    if abs(top - numbers[SHIFT]) > 30.0:
-        numbers[SHIFT] = top
+        top = max(top, geometry.height(table[s.DUAL, j]))
+    if abs(top - numbers[s.SHIFT]) > 30.0:
+        numbers[s.SHIFT] = top
     total = 0.0
     for j in range(first, last):
-        total += geometry.mass(table[DUAL, j], numbers[SHIFT])
-    numbers[TOTAL] = total
-    numbers[TOUCHED] = 0.0
+        total += geometry.mass(table[s.DUAL, j], numbers[s.SHIFT])
+    numbers[s.TOTAL] = total
+    numbers[s.TOUCHED] = 0.0
 
 
 @kernel(reassociate=True)
 def owing_score(rows: Any, i: int, table: Any, numbers: Any) -> float:
     """x_i · w where the weights owe penalties; the state is not touched."""
-    score = table[DUAL, 0] if numbers[INTERCEPT] > 0.0 else 0.0
+    score = table[s.DUAL, 0] if numbers[s.INTERCEPT] > 0.0 else 0.0
     for k in range(rows.begin(i), rows.end(i)):
         j = rows.column(k) + 1
         score += rows.entry(i, k) * paid(
-            table[DUAL, j], table[SHRUNK, j], table[CUT, j], numbers[SHRINK], numbers[THRESHOLD]
+            table[s.DUAL, j], table[s.SHRUNK, j], table[s.CUT, j], numbers[s.SHRINK], numbers[s.THRESHOLD]
         )
     return score
 
@@ -85,240 +84,255 @@ def owing_score(rows: Any, i: int, table: Any, numbers: Any) -> float:
 @kernel(reassociate=True)
 def linked_score(rows: Any, i: int, geometry: Any, table: Any, numbers: Any) -> float:
     """x_i · w where the weights are a function of the duals."""
-    total = numbers[TOTAL]
-    shift = numbers[SHIFT]
-    score = geometry.weight(table[DUAL, 0], total, shift) if numbers[INTERCEPT] > 0.0 else 0.0
+    total = numbers[s.TOTAL]
+    shift = numbers[s.SHIFT]
+    score = geometry.weight(table[s.DUAL, 0], total, shift) if numbers[s.INTERCEPT] > 0.0 else 0.0
     for k in range(rows.begin(i), rows.end(i)):
-        score += rows.entry(i, k) * geometry.weight(table[DUAL, rows.column(k) + 1], total, shift)
+        score += rows.entry(i, k) * geometry.weight(table[s.DUAL, rows.column(k) + 1], total, shift)
     return score
 
 
 @kernel
 def moved(geometry: Any, table: Any, numbers: Any, j: int, gradient: float, step: float) -> None:
     """Move one coordinate; a linked geometry's total follows, an adaptive one's range too."""
-    before = table[DUAL, j]
-    dual, memory = geometry.move(before, table[MEMORY, j], gradient, step)
-    table[DUAL, j] = dual
-    table[MEMORY, j] = memory
-    if numbers[LINKED] > 0.0:
-        shift = numbers[SHIFT]
-        numbers[TOTAL] += geometry.mass(dual, shift) - geometry.mass(before, shift)
+    before = table[s.DUAL, j]
+    dual, memory = geometry.move(before, table[s.MEMORY, j], gradient, step)
+    table[s.DUAL, j] = dual
+    table[s.MEMORY, j] = memory
+    if numbers[s.LINKED] > 0.0:
+        shift = numbers[s.SHIFT]
+        numbers[s.TOTAL] += geometry.mass(dual, shift) - geometry.mass(before, shift)
         if geometry.height(dual) > shift + 30.0:
-            numbers[TOUCHED] = math.inf
+            numbers[s.TOUCHED] = math.inf
     else:
-        table[LOW, j] = min(table[LOW, j], dual)
-        table[HIGH, j] = max(table[HIGH, j], dual)
+        table[s.LOW, j] = min(table[s.LOW, j], dual)
+        table[s.HIGH, j] = max(table[s.HIGH, j], dual)
 
 
 @kernel
 def move_row(rows: Any, i: int, geometry: Any, table: Any, numbers: Any, slope: float, step: float) -> None:
     """Move the coordinates of row i one by one (linked or adaptive geometries)."""
-    if numbers[INTERCEPT] > 0.0:
+    if numbers[s.INTERCEPT] > 0.0:
         moved(geometry, table, numbers, 0, slope, step)
     for k in range(rows.begin(i), rows.end(i)):
         moved(geometry, table, numbers, rows.column(k) + 1, slope * rows.entry(i, k), step)
-    if numbers[LINKED] > 0.0:
-        numbers[TOUCHED] += rows.end(i) - rows.begin(i) + 1
-        if numbers[TOUCHED] >= numbers[WIDTH] + 1.0 or not (numbers[TOTAL] > 0.0):
+    if numbers[s.LINKED] > 0.0:
+        numbers[s.TOUCHED] += rows.end(i) - rows.begin(i) + 1
+        if numbers[s.TOUCHED] >= numbers[s.WIDTH] + 1.0 or not (numbers[s.TOTAL] > 0.0):
             sum_masses(geometry, table, numbers)
 
 
 @kernel
 def note_row(rows: Any, i: int, numbers: Any, share: float) -> None:
     """The largest range and entry of a row, absent entries and the intercept included, times √share."""
-    low = 1.0 if numbers[INTERCEPT] > 0.0 else math.inf
-    high = 1.0 if numbers[INTERCEPT] > 0.0 else -math.inf
-    if rows.end(i) - rows.begin(i) < numbers[WIDTH]:
+    low = 1.0 if numbers[s.INTERCEPT] > 0.0 else math.inf
+    high = 1.0 if numbers[s.INTERCEPT] > 0.0 else -math.inf
+    if rows.end(i) - rows.begin(i) < numbers[s.WIDTH]:
         low, high = min(low, 0.0), max(high, 0.0)
     for k in range(rows.begin(i), rows.end(i)):
         value = rows.entry(i, k)
         low, high = min(low, value), max(high, value)
     root = math.sqrt(share)
-    numbers[RANGE] = max(numbers[RANGE], root * (high - low))
-    numbers[PEAK] = max(numbers[PEAK], root * max(abs(low), abs(high)))
+    numbers[s.RANGE] = max(numbers[s.RANGE], root * (high - low))
+    numbers[s.PEAK] = max(numbers[s.PEAK], root * max(abs(low), abs(high)))
+
+
+@kernel
+def lowest(geometry: Any, table: Any, numbers: Any) -> float:
+    """The smallest exponent of a multiplicative weight (of both signs where there are two)."""
+    low = math.inf
+    for j in range(0 if numbers[s.INTERCEPT] > 0.0 else 1, int(numbers[s.WIDTH]) + 1):
+        low = min(low, -geometry.height(-table[s.DUAL, j]))
+    return low
+
+
+@kernel
+def general_score(rows: Any, i: int, geometry: Any, table: Any, numbers: Any) -> float:
+    """x_i · w whatever the weights are."""
+    if numbers[s.LINKED] > 0.0:
+        return linked_score(rows, i, geometry, table, numbers)
+    return owing_score(rows, i, table, numbers)
 
 
 @kernel(reassociate=True)
 def add_weights(geometry: Any, table: Any, numbers: Any, c: float) -> None:
     """Add the current weights to the running sum, where no shorter way is known."""
-    for j in range(int(numbers[WIDTH]) + 1):
-        dual = table[DUAL, j]
-        if numbers[L1] + numbers[L2] > 0.0 and j > 0:
-            dual = paid(dual, table[SHRUNK, j], table[CUT, j], numbers[SHRINK], numbers[THRESHOLD])
-        if numbers[LINKED] > 0.0:
-            dual = geometry.weight(dual, numbers[TOTAL], numbers[SHIFT])
-        table[AVERAGE, j] += c * dual
+    for j in range(int(numbers[s.WIDTH]) + 1):
+        dual = table[s.DUAL, j]
+        if numbers[s.L1] + numbers[s.L2] > 0.0 and j > 0:
+            dual = paid(dual, table[s.SHRUNK, j], table[s.CUT, j], numbers[s.SHRINK], numbers[s.THRESHOLD])
+        if numbers[s.LINKED] > 0.0:
+            dual = geometry.weight(dual, numbers[s.TOTAL], numbers[s.SHIFT])
+        table[s.AVERAGE, j] += c * dual
 
 
 @kernel
-def finish_batch(geometry: Any, loss: Any, table: Any, numbers: Any, step: float) -> None:
+def finish_batch(geometry: Any, table: Any, numbers: Any, step: float) -> None:
     """Apply the mean gradient of a full mini-batch."""
-    count = numbers[WAITING]
+    count = numbers[s.WAITING]
     norm2 = 0.0
-    before = geometry.conjugate(numbers[TOTAL], numbers[SHIFT]) if numbers[LINKED] > 0.0 else 0.0
+    before = geometry.conjugate(numbers[s.TOTAL], numbers[s.SHIFT]) if numbers[s.LINKED] > 0.0 else 0.0
     along = 0.0
-    for j in range(int(numbers[WIDTH]) + 1):
-        gradient = table[PENDING, j] / count
-        table[PENDING, j] = 0.0
+    for j in range(int(numbers[s.WIDTH]) + 1):
+        gradient = table[s.PENDING, j] / count
+        table[s.PENDING, j] = 0.0
         if gradient != 0.0:
             norm2 += gradient * gradient
-            if numbers[LINKED] > 0.0:
-                along += gradient * geometry.weight(table[DUAL, j], numbers[TOTAL], numbers[SHIFT])
+            if numbers[s.LINKED] > 0.0:
+                along += gradient * geometry.weight(table[s.DUAL, j], numbers[s.TOTAL], numbers[s.SHIFT])
             moved(geometry, table, numbers, j, gradient, step)
-    if numbers[LINKED] > 0.0:
+    if numbers[s.LINKED] > 0.0:
         sum_masses(geometry, table, numbers)
-        after = geometry.conjugate(numbers[TOTAL], numbers[SHIFT])
-        numbers[EXCESS] += count * max(0.0, along + (after - before) / step)
+        after = geometry.conjugate(numbers[s.TOTAL], numbers[s.SHIFT])
+        numbers[s.EXCESS] += count * max(0.0, along + (after - before) / step)
     else:
-        numbers[EXCESS] += count * 0.5 * step * norm2
-    numbers[WAITING] = 0.0
+        numbers[s.EXCESS] += count * 0.5 * step * norm2
+    numbers[s.WAITING] = 0.0
 
 
 @kernel(reassociate=True)
 def learn(
-    rows: Any, y: Any, weights: Any, order: Any, start: int, stop: int, loss: Any, geometry: Any, table: Any,
-    numbers: Any, out: Any,
+    rows: Any, y: Any, weights: Any, order: Any, start: int, stop: int, loss: Any, geometry: Any, general: Any,
+    table: Any, numbers: Any, out: Any,
 ) -> int:  # fmt: skip
     """Learn rows start … stop − 1 (through ``order`` unless it is empty); the scores before each update go to ``out``.
+
+    ``general`` is None where the weights are the duals, the steps plain and nothing is owed; otherwise it is the
+    geometry again. Numba drops the branches of the other case before it types them: a third of the compile time.
 
     Returns ``stop``, or the position of the first row whose score or step is not a usable number: the state is then
     the one before that row.
     """
-    dual = table[DUAL, 1:]
-    average = table[AVERAGE, 1:]
-    rate, power = numbers[RATE], numbers[POWER]
-    intercept, certify = numbers[INTERCEPT] > 0.0, numbers[CERTIFY] > 0.0
-    linked, adaptive = numbers[LINKED] > 0.0, numbers[ADAPTIVE] > 0.0
-    normed = certify or numbers[NORMED] > 0.0
-    averaging, candidates = numbers[AVERAGING] > 0.0, numbers[CANDIDATES] > 0.0
-    penalised = numbers[L1] + numbers[L2] > 0.0
-    batch = numbers[BATCH]
-    plain = not linked and not adaptive and batch == 1.0
-    bias = table[DUAL, 0]
-    rounds, loss_sum, weight_sum = numbers[ROUNDS], numbers[LOSS], numbers[WEIGHT]
+    dual = table[s.DUAL, 1:]
+    average = table[s.AVERAGE, 1:]
+    rate, power = numbers[s.RATE], numbers[s.POWER]
+    intercept, certify = numbers[s.INTERCEPT] > 0.0, numbers[s.CERTIFY] > 0.0
+    linked, adaptive = numbers[s.LINKED] > 0.0, numbers[s.ADAPTIVE] > 0.0
+    normed = certify or numbers[s.NORMED] > 0.0
+    averaging, candidates = numbers[s.AVERAGING] > 0.0, numbers[s.CANDIDATES] > 0.0
+    penalised = numbers[s.L1] + numbers[s.L2] > 0.0
+    batch = numbers[s.BATCH]
+    plain = general is None or (not linked and not adaptive and batch == 1.0)
+    bias = table[s.DUAL, 0]
+    rounds, loss_sum, weight_sum = numbers[s.ROUNDS], numbers[s.LOSS], numbers[s.WEIGHT]
     norm2 = 1.0
     at = start
     while at < stop:
         i = order[at] if order.size > 0 else at
         c = weights[i] if weights.size > 0 else 1.0
         target = y[i]
-        if linked:
-            score = linked_score(rows, i, geometry, table, numbers)
-        elif penalised:
-            table[DUAL, 0] = bias
-            score = owing_score(rows, i, table, numbers)
-        else:
+        if general is None:
             score = rows.dot(i, dual)
             if intercept:
                 score += bias
+        else:
+            table[s.DUAL, 0] = bias
+            score = general_score(rows, i, general, table, numbers)
         if normed:
             norm2 = rows.norm2(i) + (1.0 if intercept else 0.0)
         step = geometry.step(c * rate if power == 0.0 else c * rate / (rounds + 1.0) ** power, norm2)
         slope = geometry.slope(loss, score, target, step * norm2)
         suffered = c * loss.value(score, target)
-        if not (abs(score) <= HUGE and abs(slope) <= HUGE and abs(step * slope) <= HUGE and norm2 <= HUGE):
+        if not (abs(score) <= s.HUGE and abs(slope) <= s.HUGE and abs(step * slope) <= s.HUGE and norm2 <= s.HUGE):
             break
-        if penalised:
-            pay(rows, i, table, numbers)
+        before, after = 0.0, 0.0
+        if general is not None:
+            if penalised:
+                pay(rows, i, table, numbers)
+            if averaging:
+                add_weights(general, table, numbers, c)
+            if linked and certify:
+                before = general.conjugate(numbers[s.TOTAL], numbers[s.SHIFT])
         out[at] = score
         rounds += 1.0
         weight_sum += c
         loss_sum += suffered
-        before = geometry.conjugate(numbers[TOTAL], numbers[SHIFT]) if linked and certify else 0.0
-        if averaging and (penalised or linked or adaptive or batch > 1.0):
-            table[DUAL, 0] = bias
-            add_weights(geometry, table, numbers, c)
         if certify:
             base = rate if power == 0.0 else rate / rounds**power
             share = step / base
-            numbers[LARGEST] = max(numbers[LARGEST], suffered)
-            numbers[STEP_LOSS] += share * (suffered / c if c > 0.0 else 0.0)
-            numbers[STEP_WEIGHT] += share
-            zero = rows.dot(i, table[START, 1:]) + (table[START, 0] if intercept else 0.0) if linked else 0.0
-            numbers[ZERO_LOSS] += share * loss.value(zero, target)
-            numbers[NORM2] = max(numbers[NORM2], norm2)
-            numbers[REACH] = max(numbers[REACH], share * norm2)
-            numbers[SLOPE2] += c * c * slope * slope
-            if score * target <= 0.0:
-                numbers[MISTAKES] += 1.0
-            if linked:
+            numbers[s.LARGEST] = max(numbers[s.LARGEST], suffered)
+            numbers[s.STEP_LOSS] += share * (suffered / c if c > 0.0 else 0.0)
+            numbers[s.STEP_WEIGHT] += share
+            zero = 0.0
+            if general is not None and linked:
+                zero = rows.dot(i, table[s.START, 1:]) + (table[s.START, 0] if intercept else 0.0)
                 note_row(rows, i, numbers, share)
+            numbers[s.ZERO_LOSS] += share * loss.value(zero, target)
+            numbers[s.NORM2] = max(numbers[s.NORM2], norm2)
+            numbers[s.REACH] = max(numbers[s.REACH], share * norm2)
+            numbers[s.SLOPE2] += c * c * slope * slope
+            if score * target <= 0.0:
+                numbers[s.MISTAKES] += 1.0
             if candidates:
-                older = rows.dot(i, table[OLDER, 1:]) + (table[OLDER, 0] if intercept else 0.0)
-                newer = rows.dot(i, table[NEWER, 1:]) + (table[NEWER, 0] if intercept else 0.0)
-                numbers[OLDER_LOSS] += share * loss.value(older, target)
-                numbers[NEWER_LOSS] += share * loss.value(newer, target)
-                numbers[OLDER_OWN] += share * (suffered / c if c > 0.0 else 0.0)
-                numbers[NEWER_OWN] += share * (suffered / c if c > 0.0 else 0.0)
+                older = rows.dot(i, table[s.OLDER, 1:]) + (table[s.OLDER, 0] if intercept else 0.0)
+                newer = rows.dot(i, table[s.NEWER, 1:]) + (table[s.NEWER, 0] if intercept else 0.0)
+                numbers[s.OLDER_LOSS] += share * loss.value(older, target)
+                numbers[s.NEWER_LOSS] += share * loss.value(newer, target)
+                numbers[s.OLDER_OWN] += share * (suffered / c if c > 0.0 else 0.0)
+                numbers[s.NEWER_OWN] += share * (suffered / c if c > 0.0 else 0.0)
         if plain:
             shove = step * slope
             if shove != 0.0:
                 rows.add(i, -shove, dual)
                 if intercept:
                     bias -= shove
-                if averaging and not penalised:
+                if general is None and averaging:
                     # Σ_t w_t = (Σc)·w_now − Σ_τ (Σc up to τ)·Δ_τ: only the row's entries are touched
                     rows.add(i, weight_sum * shove, average)
                     if intercept:
-                        table[AVERAGE, 0] += weight_sum * shove
+                        table[s.AVERAGE, 0] += weight_sum * shove
             if certify:
-                size2 = numbers[SIZE2] + shove * (shove * norm2 - 2.0 * score)
-                numbers[SIZE2] = size2
-                numbers[SIZE2_MAX] = max(numbers[SIZE2_MAX], size2)
-        elif batch > 1.0:
-            rows.add(i, c * slope, table[PENDING, 1:])
-            if intercept:
-                table[PENDING, 0] += c * slope
-            numbers[WAITING] += 1.0
-            if numbers[WAITING] >= batch:
-                table[DUAL, 0] = bias
-                finish_batch(geometry, loss, table, numbers, rate if power == 0.0 else rate / rounds**power)
-                bias = table[DUAL, 0]
-        else:
-            table[DUAL, 0] = bias
-            move_row(rows, i, geometry, table, numbers, slope, step)
-            bias = table[DUAL, 0]
+                size2 = numbers[s.SIZE2] + shove * (shove * norm2 - 2.0 * score)
+                numbers[s.SIZE2] = size2
+                numbers[s.SIZE2_MAX] = max(numbers[s.SIZE2_MAX], size2)
+        if general is not None and not plain:
+            if batch > 1.0:
+                rows.add(i, c * slope, table[s.PENDING, 1:])
+                if intercept:
+                    table[s.PENDING, 0] += c * slope
+                numbers[s.WAITING] += 1.0
+                if numbers[s.WAITING] >= batch:
+                    finish_batch(general, table, numbers, rate if power == 0.0 else rate / rounds**power)
+            else:
+                move_row(rows, i, general, table, numbers, slope, step)
+            if linked and certify:
+                after = general.conjugate(numbers[s.TOTAL], numbers[s.SHIFT])
+                if power > 0.0:
+                    numbers[s.DISTANCE_MAX] = max(numbers[s.DISTANCE_MAX], after - lowest(general, table, numbers))
+            bias = table[s.DUAL, 0]
         if certify and batch == 1.0:
-            after = 0.0
-            if linked:
-                after = geometry.conjugate(numbers[TOTAL], numbers[SHIFT])
-                low = after
-                for j in range(0 if intercept else 1, int(numbers[WIDTH]) + 1):
-                    low = min(low, table[DUAL, j], -geometry.height(table[DUAL, j]))
-                numbers[DISTANCE_MAX] = max(numbers[DISTANCE_MAX], after - low)
             base = rate if power == 0.0 else rate / rounds**power
             excess = step / base * geometry.excess(loss, score, target, slope, norm2, step, before, after)
-            numbers[EXCESS] += excess
+            numbers[s.EXCESS] += excess
             if candidates:
-                numbers[OLDER_EXCESS] += excess
-                numbers[NEWER_EXCESS] += excess
-        if penalised:
-            numbers[THRESHOLD] += step * numbers[L1] * math.exp(numbers[SHRINK])
-            numbers[SHRINK] += math.log1p(step * numbers[L2])
-            if numbers[SHRINK] > 50.0:
+                numbers[s.OLDER_EXCESS] += excess
+                numbers[s.NEWER_EXCESS] += excess
+        if general is not None and penalised:
+            numbers[s.THRESHOLD] += step * numbers[s.L1] * math.exp(numbers[s.SHRINK])
+            numbers[s.SHRINK] += math.log1p(step * numbers[s.L2])
+            if numbers[s.SHRINK] > 50.0:
                 pay_all(table, numbers)
         at += 1
-    table[DUAL, 0] = bias
-    numbers[ROUNDS] = rounds
-    numbers[LOSS] = loss_sum
-    numbers[WEIGHT] = weight_sum
+    table[s.DUAL, 0] = bias
+    numbers[s.ROUNDS] = rounds
+    numbers[s.LOSS] = loss_sum
+    numbers[s.WEIGHT] = weight_sum
     return at
 
 
 @kernel(reassociate=True)
-def scores(rows: Any, start: int, stop: int, geometry: Any, table: Any, numbers: Any, out: Any) -> int:
+def scores(rows: Any, start: int, stop: int, general: Any, table: Any, numbers: Any, out: Any) -> int:
     """The scores of rows start … stop − 1; the position of the first that is not a usable number, or ``stop``."""
-    dual = table[DUAL, 1:]
-    bias = table[DUAL, 0] if numbers[INTERCEPT] > 0.0 else 0.0
-    linked, penalised = numbers[LINKED] > 0.0, numbers[L1] + numbers[L2] > 0.0
+    dual = table[s.DUAL, 1:]
+    bias = table[s.DUAL, 0] if numbers[s.INTERCEPT] > 0.0 else 0.0
     for i in range(start, stop):
-        if linked:
-            score = linked_score(rows, i, geometry, table, numbers)
-        elif penalised:
-            score = owing_score(rows, i, table, numbers)
+        if general is None:
+            score = rows.dot(i, dual)
+            if bias != 0.0:
+                score += bias
         else:
-            score = rows.dot(i, dual) + bias
-        if not abs(score) <= HUGE:
+            score = general_score(rows, i, general, table, numbers)
+        if not abs(score) <= s.HUGE:
             return i
         out[i] = score
     return stop
@@ -327,13 +341,13 @@ def scores(rows: Any, start: int, stop: int, geometry: Any, table: Any, numbers:
 @kernel
 def read_weights(geometry: Any, table: Any, numbers: Any, out: Any) -> None:
     """The weights that the next prediction uses, intercept first; the state is not touched."""
-    for j in range(int(numbers[WIDTH]) + 1):
-        dual = table[DUAL, j]
-        if j > 0 and numbers[L1] + numbers[L2] > 0.0:
-            dual = paid(dual, table[SHRUNK, j], table[CUT, j], numbers[SHRINK], numbers[THRESHOLD])
-        if numbers[LINKED] > 0.0:
-            dual = geometry.weight(dual, numbers[TOTAL], numbers[SHIFT])
-        out[j] = dual if j > 0 or numbers[INTERCEPT] > 0.0 else 0.0
+    for j in range(int(numbers[s.WIDTH]) + 1):
+        dual = table[s.DUAL, j]
+        if j > 0 and numbers[s.L1] + numbers[s.L2] > 0.0:
+            dual = paid(dual, table[s.SHRUNK, j], table[s.CUT, j], numbers[s.SHRINK], numbers[s.THRESHOLD])
+        if numbers[s.LINKED] > 0.0:
+            dual = geometry.weight(dual, numbers[s.TOTAL], numbers[s.SHIFT])
+        out[j] = dual if j > 0 or numbers[s.INTERCEPT] > 0.0 else 0.0
 
 
 @kernel

@@ -65,18 +65,14 @@ def targets(y: Any, n: int, kind: str) -> np.ndarray:
     return y
 
 
-def codes(y: Any, n: int, classes: tuple[Any, ...]) -> np.ndarray:
-    """The index of each label among the classes."""
-    labels = np.asarray(y).reshape(-1)
-    if len(labels) != n:
-        raise DataError(f"X has {n} rows but y has {len(labels)} entries", where="y")
-    known = {label: code for code, label in enumerate(classes)}
-    found = np.array([known.get(label, -1) for label in labels.tolist()])
-    if (found < 0).any():
-        at = int(np.argmax(found < 0))
-        shown = ", ".join(repr(c) for c in classes[:8]) + (", …" if len(classes) > 8 else "")
+def codes(y: Any, n: int, count: int) -> np.ndarray:
+    """Class indices 0 … count − 1."""
+    found = targets(y, n, "real")
+    bad = ~np.isin(found, np.arange(count))
+    if bad.any():
+        at = int(np.argmax(bad))
         raise DataError(
-            f"y has the unknown class {labels.tolist()[at]!r} in row {at}; the classes are {shown}", where="y"
+            f"y has the unknown class {found[at]:g} in row {at}; the classes are 0 … {count - 1}", where="y"
         )
     return found
 
@@ -117,7 +113,7 @@ def refuse_bad_rows(X: Any, names: list[str]) -> None:
         at = int(np.argmax(bad))
         row, column, value = int(np.searchsorted(X.indptr, at, "right") - 1), int(X.indices[at]), X.data[at]
     else:
-        row, column = np.unravel_index(int(np.argmax(bad)), X.shape)
+        row, column = divmod(int(np.argmax(bad)), X.shape[1])
         value = X[row, column]
     name = names[column] if column < len(names) else f"x{column}"
     raise DataError(

@@ -18,6 +18,7 @@ from ..errors import DataError, UsageError
 from ..parts.losses import loss as loss_part
 from ..parts.rates import Rate
 from . import inputs, regret, saving, state
+from .comparators import look_back
 from .engine import NO_ORDER, NO_WEIGHTS, learn, means, read_weights, scores, sum_masses
 from .named import Layout
 from .sums import WIDEST, Sums
@@ -38,10 +39,12 @@ class OnlineModel:
     >>> model = OnlineModel("squared", geometry("additive"), Rate(0.1))
     >>> model.learn(np.ones((3, 1)), np.array([1.0, 1.0, 1.0])).round(3).tolist()
     [0.0, 0.2, 0.36]
-    >>> model.learn_one({"x0": 1.0}, 1.0)  # doctest: +SKIP
+    >>> round(model.predict_one({"x0": 1.0}), 3)
+    0.488
     """
 
     kind = "online"
+    takes_parts = True
 
     def __init__(
         self,
@@ -58,17 +61,22 @@ class OnlineModel:
         classes: tuple[Any, ...] | None = None,
         names: list[str] | None = None,
         loss_range: float | None = None,
+        confidence: float = 0.95,
         keep_rows: bool = False,
+        keep_sums: bool = True,
+        member: bool = False,
     ) -> None:
         self.loss = loss_part(loss)
         self.geometry = geometry
         linked, adaptive, _ = state.flags(geometry)
+        self.general = geometry if linked or adaptive or l1 + l2 > 0.0 or batch > 1 else None
         self.rate = rate
         self.l1, self.l2 = float(l1), float(l2)
-        self.intercept, self.certified, self.average = bool(intercept), bool(certificate), bool(average)
+        self.fit_intercept, self.certified, self.average = bool(intercept), bool(certificate), bool(average)
         self.batch = int(batch)
         self.classes = classes
-        self.loss_range = loss_range
+        self.loss_range, self.confidence = loss_range, float(confidence)
+        self.quiet = bool(member)  # a member of a mixture leaves the records of progress to the mixture
         self.epochs = 0  # passes that fit made
         self.hindsight: dict[str, Any] | None = None  # what a second pass found
         self.late = 0  # features that appeared after the first example
@@ -76,6 +84,7 @@ class OnlineModel:
         self.names: list[str] = []
         self.sums: Sums | None = None
         self.squared = type(self.loss).__name__ == "Squared" and type(self.loss).__module__ == "trueline.parts.losses"
+        self.keep_sums = bool(keep_sums)
         self.kept: list[Any] | None = [] if keep_rows else None  # mistake rounds, for a slack bound
         self.probabilistic = type(self.loss).__name__ == "Logistic"
         self._identity = not hasattr(self.loss, "mean") or self.loss.mean(0.3) == 0.3
@@ -118,12 +127,9 @@ class OnlineModel:
         one = self.heads[head]
         out = np.empty(self.width + 1)
         if self.average and one.numbers[state.WEIGHT] > 0.0:
-            plain = not (
-                self.l1 + self.l2 > 0.0 or one.numbers[state.LINKED] or one.numbers[state.ADAPTIVE] or self.batch > 1
-            )
             sums = one.table[state.AVERAGE, : self.width + 1]
             mean = sums / one.numbers[state.WEIGHT]
-            return mean + one.table[state.DUAL, : self.width + 1] if plain else mean.copy()
+            return mean + one.table[state.DUAL, : self.width + 1] if self.general is None else mean
         read_weights(self.geometry, one.table, one.numbers, out)
         return out
 
@@ -134,7 +140,7 @@ class OnlineModel:
         return rows[0] if len(rows) == 1 else rows
 
     @property
-    def intercept_(self) -> Any:
+    def intercept(self) -> Any:
         """The intercept, one a head."""
         values = np.array([self.weights(h)[0] for h in range(len(self.heads))])
         return float(values[0]) if len(values) == 1 else values
@@ -143,16 +149,9 @@ class OnlineModel:
 
     def learn(self, X: Any, y: Any, weights: Any = None, order: np.ndarray | None = None) -> np.ndarray:
         """Learn rows in order (or in the given order); the predictions made before each update."""
-        X = inputs.matrix(X)
-        if not self.names:
-            self._name([f"x{j}" for j in range(X.shape[1])])
-        inputs.check_width(X, self.names)
-        targets = self._targets(y, X.shape[0])
-        weights = inputs.weights(weights, X.shape[0])
-        rows = rows_of(X)
-        sequence = NO_ORDER if order is None else np.ascontiguousarray(order, dtype=np.int64)
-        n = len(sequence) if order is not None else X.shape[0]
+        X, targets, weights, sequence, n = self._block(X, y, weights, order)
         out = np.empty((len(self.heads), n))
+        rows = rows_of(X)
         before = self._snapshot()
         bad = self._learn_rows(rows, X, targets, weights, sequence, n, out)
         if bad is None and self._runaway():
@@ -165,6 +164,17 @@ class OnlineModel:
             raise self._overflow(f"row {int(sequence[bad]) if len(sequence) else bad}")
         return self._outward(out)
 
+    def _block(self, X: Any, y: Any, weights: Any, order: Any) -> tuple[Any, np.ndarray, np.ndarray, np.ndarray, int]:
+        """Everything that a block must be before a row is learned."""
+        X = inputs.matrix(X)
+        if not self.names:
+            self._name([f"x{j}" for j in range(X.shape[1])])
+        inputs.check_width(X, self.names)
+        targets = self._targets(y, X.shape[0])
+        weights = inputs.weights(weights, X.shape[0])
+        sequence = NO_ORDER if order is None else np.ascontiguousarray(order, dtype=np.int64)
+        return X, targets, weights, sequence, X.shape[0] if order is None else len(sequence)
+
     def _learn_rows(
         self, rows: Any, X: Any, targets: np.ndarray, weights: np.ndarray, order: np.ndarray, n: int, out: np.ndarray
     ) -> int | None:
@@ -174,7 +184,7 @@ class OnlineModel:
             stop = min(n, start + max(1, self._next_record - self.examples))
             for h, head in enumerate(self.heads):
                 reached = learn(
-                    rows, targets[h], weights, order, start, stop, self.loss, self.geometry, head.table, head.numbers,
+                    rows, targets[h], weights, order, start, stop, self.loss, self.geometry, self.general, head.table, head.numbers,
                     out[h],
                 )  # fmt: skip
                 if reached < stop:
@@ -187,24 +197,24 @@ class OnlineModel:
         return None
 
     def _label(self, targets: np.ndarray, i: int) -> Any:
-        if self.classes is None:
-            return float(targets[0, i])
-        if len(self.heads) == 1:
-            return self.classes[-1 if targets[0, i] > 0.0 else 0]
-        return self.classes[int(np.argmax(targets[:, i]))]
+        return float(targets[0, i]) if len(self.heads) == 1 else int(np.argmax(targets[:, i]))
 
     def predict(self, X: Any) -> np.ndarray:
         """Predictions of rows, on the target's scale."""
+        return self._outward(self.scores(X))
+
+    def scores(self, X: Any) -> np.ndarray:
+        """Scores of rows, one row a head."""
         X = inputs.matrix(X)
         inputs.check_width(X, self.names)
         rows = rows_of(X)
         out = np.empty((len(self.heads), X.shape[0]))
         for h in range(len(self.heads)):
-            table, numbers, geometry = self._reader(h)
-            if scores(rows, 0, X.shape[0], geometry, table, numbers, out[h]) < X.shape[0]:
+            table, numbers, general = self._reader(h)
+            if scores(rows, 0, X.shape[0], general, table, numbers, out[h]) < X.shape[0]:
                 inputs.refuse_bad_rows(X, self.names)
                 raise DataError("the prediction of some row is not a finite number", where="X")
-        return self._outward(out)
+        return out
 
     # Learning and predicting, one dict
 
@@ -221,8 +231,8 @@ class OnlineModel:
             share[0] = inputs.weights([weight], 1)[0]
         head = self.heads[0]
         if layout.learn is None:
-            layout.learn = direct(learn, layout.rows, layout.y, share, NO_ORDER, 0, 1, self.loss, self.geometry, head.table, head.numbers, layout.out)  # fmt: skip
-        if layout.learn(layout.rows, layout.y, share, NO_ORDER, 0, 1, self.loss, self.geometry, head.table, head.numbers, layout.out) == 0:  # fmt: skip
+            layout.learn = direct(learn, layout.rows, layout.y, share, NO_ORDER, 0, 1, self.loss, self.geometry, self.general, head.table, head.numbers, layout.out)  # fmt: skip
+        if layout.learn(layout.rows, layout.y, share, NO_ORDER, 0, 1, self.loss, self.geometry, self.general, head.table, head.numbers, layout.out) == 0:  # fmt: skip
             self._refuse_one(features, layout)
         score = layout.out.item()
         if self.sums is not None or self.kept is not None:
@@ -238,15 +248,15 @@ class OnlineModel:
         if len(self.heads) == 1 and not self.average:
             head = self.heads[0]
             if layout.scores is None:
-                layout.scores = direct(scores, layout.rows, 0, 1, self.geometry, head.table, head.numbers, layout.out)
-            if layout.scores(layout.rows, 0, 1, self.geometry, head.table, head.numbers, layout.out) == 0:
+                layout.scores = direct(scores, layout.rows, 0, 1, self.general, head.table, head.numbers, layout.out)
+            if layout.scores(layout.rows, 0, 1, self.general, head.table, head.numbers, layout.out) == 0:
                 self._refuse_one(features, layout)
             score = layout.out.item()
             return score if self._identity else self.loss.mean(score)
         out = np.empty((len(self.heads), 1))
         for h in range(len(self.heads)):
-            table, numbers, geometry = self._reader(h)
-            if scores(layout.rows, 0, 1, geometry, table, numbers, out[h]) == 0:
+            table, numbers, general = self._reader(h)
+            if scores(layout.rows, 0, 1, general, table, numbers, out[h]) == 0:
                 self._refuse_one(features, layout)
         return self._outward(out)[0]
 
@@ -256,7 +266,7 @@ class OnlineModel:
         out = np.empty((len(self.heads), 1))
         before = self._snapshot()
         for h, head in enumerate(self.heads):
-            if learn(layout.rows, targets[h], share, NO_ORDER, 0, 1, self.loss, self.geometry, head.table, head.numbers, out[h]) == 0:  # fmt: skip
+            if learn(layout.rows, targets[h], share, NO_ORDER, 0, 1, self.loss, self.geometry, self.general, head.table, head.numbers, out[h]) == 0:  # fmt: skip
                 self._restore(before)
                 self._refuse_one(features, layout)
         if self.examples >= self._next_record:
@@ -296,7 +306,7 @@ class OnlineModel:
         numbers = np.zeros(state.NUMBERS)
         numbers[[state.RATE, state.POWER, state.L1, state.L2]] = self.rate.base, self.rate.power, self.l1, self.l2
         numbers[[state.INTERCEPT, state.CERTIFY, state.BATCH, state.AVERAGING]] = (
-            self.intercept, self.certified, self.batch, self.average,
+            self.fit_intercept, self.certified, self.batch, self.average,
         )  # fmt: skip
         numbers[[state.LINKED, state.ADAPTIVE, state.NORMED]] = state.flags(self.geometry)
         return Head(np.zeros((state.TABLE_ROWS, 1)), numbers)
@@ -318,7 +328,7 @@ class OnlineModel:
                 sum_masses(self.geometry, head.table, head.numbers)
                 if not self.examples:
                     read_weights(self.geometry, head.table, head.numbers, head.table[state.START])
-        keep = self.certified and self.squared and len(self.heads) == 1 and self.width <= WIDEST and self.batch == 1
+        keep = self.certified and self.squared and len(self.heads) == 1 and self.width <= WIDEST and self.keep_sums
         if keep and (self.sums is not None or not self.examples):
             if self.sums is None:
                 self.sums = Sums(self.width)
@@ -327,7 +337,7 @@ class OnlineModel:
         else:
             self.sums = None
         for head in self.heads:
-            head.numbers[state.CANDIDATES] = float(self.certified and self.sums is None)
+            head.numbers[state.CANDIDATES] = float(self.certified and self.sums is None and self.keep_sums)
 
     def _room(self, width: int) -> None:
         for head in self.heads:
@@ -336,18 +346,14 @@ class OnlineModel:
                 head.table = state.widened(head.table, grown)
 
     def _targets(self, y: Any, n: int) -> np.ndarray:
-        """One row of targets a head."""
-        if self.classes is None:
-            return inputs.targets(y, n, self.loss.targets)[None, :]
-        codes = inputs.codes(y, n, self.classes)
+        """One row of targets a head: −1 and +1, or the index of a class where there are several."""
         if len(self.heads) == 1:
-            return np.where(codes == len(self.classes) - 1, 1.0, -1.0)[None, :]
+            return inputs.targets(y, n, self.loss.targets)[None, :]
+        codes = inputs.codes(y, n, len(self.heads))
         return np.where(codes == np.arange(len(self.heads))[:, None], 1.0, -1.0)
 
     def _target(self, y: Any) -> float:
-        if self.classes is None:
-            return inputs.target(y, self.loss.targets)
-        return float(self._targets([y], 1)[0, 0])
+        return inputs.target(y, self.loss.targets)
 
     def _outward(self, out: np.ndarray) -> np.ndarray:
         """Scores to predictions: one column a head, flat for one."""
@@ -366,12 +372,12 @@ class OnlineModel:
         """The table, numbers and geometry that predict: the mean weights when averaging."""
         head = self.heads[h]
         if not self.average:
-            return head.table, head.numbers, self.geometry
+            return head.table, head.numbers, self.general
         table = np.zeros_like(head.table)
         table[state.DUAL, : self.width + 1] = self.weights(h)
         numbers = np.zeros(state.NUMBERS)
-        numbers[state.INTERCEPT], numbers[state.WIDTH] = self.intercept, self.width
-        return table, numbers, self.geometry
+        numbers[state.INTERCEPT], numbers[state.WIDTH] = self.fit_intercept, self.width
+        return table, numbers, None
 
     def _snapshot(self) -> Any:
         heads = [(head.table.copy(), head.numbers.copy()) for head in self.heads]
@@ -406,13 +412,13 @@ class OnlineModel:
 
     def _norms(self, X: Any) -> np.ndarray:
         squares = np.asarray(X.multiply(X).sum(axis=1)).ravel() if hasattr(X, "indptr") else np.einsum("ij,ij->i", X, X)
-        return squares + float(self.intercept)
+        return squares + float(self.fit_intercept)
 
     def _count_one(self, layout: Layout, target: float, weight: float, score: float) -> None:
         if self.sums is not None:
             c = float(weight)
             if type(self.geometry).__name__ == "Normalised":
-                c /= self.geometry.epsilon + float(layout.values @ layout.values) + float(self.intercept)
+                c /= self.geometry.epsilon + float(layout.values @ layout.values) + float(self.fit_intercept)
             self.sums.add_one(layout.values, None if layout.dense else layout.columns, target, c)
         if self.kept is not None and score * target <= 0.0:
             row = np.zeros((1, self.width))
@@ -436,6 +442,16 @@ class OnlineModel:
 
     # What it proves, and how it went
 
+    def look_back(self, X: Any, y: Any, weights: Any = None, repeats: int = 1) -> None:
+        """A second pass over the rows that were learned (each ``repeats`` times): comparators for losses not squared."""
+        if not self.certified or self.sums is not None or self.kept is not None:
+            return
+        X, targets, share, _, _ = self._block(X, y, weights, None)
+        if type(self.geometry).__name__ == "Normalised":
+            share = (share if len(share) else 1.0) / (self.geometry.epsilon + self._norms(X))
+        heads = [look_back(self, rows_of(X), targets[h], share, h, repeats) for h in range(len(self.heads))]
+        self.hindsight = {"examples": self.examples, "heads": heads}
+
     def certificate(self) -> Certificate:
         """What is proven now."""
         return regret.certificate(self)
@@ -443,6 +459,8 @@ class OnlineModel:
     def _record(self, label: Any, score: np.ndarray) -> None:
         """Write a line of progress and freeze the weights: called at doubling counts."""
         self._next_record = 2 * self.examples
+        if self.quiet:
+            return
         loss = self.unit * sum(head.numbers[state.LOSS] for head in self.heads)
         weight = self.heads[0].numbers[state.WEIGHT]
         since = weight - self._last_weight

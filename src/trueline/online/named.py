@@ -24,12 +24,14 @@ class Layout:
         self.columns = np.array(columns, dtype=np.int32)
         self.y, self.c, self.out = np.zeros(1), np.ones(1), np.zeros(1)
         self.dense = columns == list(range(width))
-        self.values = np.zeros(len(keys))
+        self.values: Any = np.zeros(len(keys))
         self.packer = struct.Struct(f"{len(keys)}d")
+        dense: Any = Dense
+        sparse: Any = Sparse
         self.rows: Any = (
-            Dense(self.values.reshape(1, -1))
+            dense(self.values.reshape(1, -1))
             if self.dense
-            else Sparse(self.values, self.columns, np.array([0, len(keys)], dtype=np.int64))
+            else sparse(self.values, self.columns, np.array([0, len(keys)], dtype=np.int64))
         )
         teach(self.rows)
         self.learn: Any = None

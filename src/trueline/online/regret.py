@@ -17,11 +17,11 @@ from typing import Any
 
 import numpy as np
 
-from ..certify.online import StreamCertificate
+from ..certify.online import AveragedCertificate, StreamCertificate
 from ..certify.records import Assumption, Certificate, RegretCertificate, Status
 from . import state, sums
-from .engine import finish_batch, read_weights
 from .comparators import entropic_best
+from .engine import finish_batch, read_weights
 
 
 def freeze(geometry: Any, head: Any) -> None:
@@ -42,13 +42,13 @@ def freeze(geometry: Any, head: Any) -> None:
 
 def brief(model: Any) -> dict[str, float]:
     """Best fixed loss, regret and bound for a line of progress."""
-    proof = certificate(model, fresh=False)
+    proof = certificate(model)
     if isinstance(proof, RegretCertificate):
-        return {"best_fixed": proof.comparator_loss, "regret": proof.regret, "bound": proof.bound}
+        return {"comparator_loss": proof.comparator_loss, "regret": proof.regret, "bound": proof.bound}
     return {"bound": getattr(proof, "bound", math.inf)}
 
 
-def certificate(model: Any, fresh: bool = True) -> Certificate:
+def certificate(model: Any) -> Certificate:
     """What an OnlineModel proves now."""
     if not model.certified:
         return RegretCertificate(
@@ -62,7 +62,36 @@ def certificate(model: Any, fresh: bool = True) -> Certificate:
 
         return mistake_certificate(model)
     proofs = [head_certificate(model, h) for h in range(len(model.heads))]
-    return proofs[0] if len(proofs) == 1 else joined(proofs)
+    proof = proofs[0] if len(proofs) == 1 else joined(proofs)
+    return averaged(model, proof) if model.average else proof
+
+
+def averaged(model: Any, proof: Any) -> Certificate:
+    """The risk bound of the mean weights, beside the regret of the run that made them."""
+    numbers = model.heads[0].numbers
+    m = model.examples
+    declared = model.loss_range
+    largest = model.unit * float(max(head.numbers[state.LARGEST] for head in model.heads))
+    unweighted = abs(numbers[state.WEIGHT] - m) < 1e-9 * max(1, m)
+    assumptions = (
+        Assumption("losses lie in [0, B], B declared beforehand", declared is not None and largest <= declared, largest,
+                   declared, "give loss_range=B, the largest loss that can occur"),
+        Assumption("one pass over the rows", model.epochs <= 1, float(model.epochs), 1.0, "fit with epochs=1"),
+        Assumption("rows have weight 1", bool(unweighted), None, None, "fit without sample_weight"),
+        Assumption("rows are independent draws (yours to know)", True),
+    )  # fmt: skip
+    held = all(item.held for item in assumptions)
+    failed = next((item.remedy for item in assumptions if not item.held), "")
+    B = declared if declared is not None else largest
+    mean = model.unit * sum(float(head.numbers[state.LOSS]) for head in model.heads) / max(1, m)
+    bound = mean + len(model.heads) * B * math.sqrt(math.log(1.0 / (1.0 - model.confidence)) / (2.0 * max(1, m)))
+    status = Status.PROVEN if held else Status.NOT_PROVEN if declared is None else Status.VOID
+    return AveragedCertificate(
+        status=status, assumptions=(*proof.assumptions, *assumptions), advice="" if held else f"the risk bound is not proven: {failed}",
+        examples=m, loss=proof.loss, comparator_loss=proof.comparator_loss, regret=proof.regret, bound=proof.bound,
+        comparator=proof.comparator, bound_comparator=proof.bound_comparator, theorem=proof.theorem, mean_loss=mean,
+        risk_bound=bound, confidence=model.confidence, loss_range=declared,
+    )  # fmt: skip
 
 
 def loss(model: Any) -> float:
@@ -103,7 +132,7 @@ class Terms:
         if numbers[state.WAITING] > 0.0:  # an unfinished mini-batch: what its update will add
             table, numbers = head.table.copy(), numbers.copy()
             numbers[state.WAITING] = numbers[state.BATCH]
-            finish_batch(model.geometry, model.loss, table, numbers, model.rate.at(max(1, model.examples)))
+            finish_batch(model.geometry, table, numbers, model.rate.at(max(1, model.examples)))
         self.model, self.head, self.numbers = model, head, numbers
         self.first, self.last = model.rate.at(1), model.rate.at(max(1, model.examples))
         self.constant = model.rate.power == 0.0
@@ -116,7 +145,7 @@ class Terms:
 
     def coordinates(self, u: np.ndarray) -> np.ndarray:
         """u as the geometry sees it: without an unused intercept."""
-        return u if self.model.intercept else u[1:]
+        return u if self.model.fit_intercept else u[1:]
 
     def first_term(self, u: np.ndarray) -> float:
         """B(u, w₁)/η, or its replacement for rates that fall."""
@@ -171,7 +200,7 @@ def squared_certificate(terms: Terms) -> Certificate:
     """Squared loss with running moments: the comparator is exact."""
     model, numbers, eta = terms.model, terms.numbers, terms.eta
     G = model.sums.total()
-    intercept = model.intercept
+    intercept = model.fit_intercept
     assumptions: tuple[Assumption, ...] = ()
     advice, theorem, status = "", "", Status.PROVEN
     if terms.linked and terms.name in ("multiplicative", "signed"):
@@ -314,7 +343,7 @@ def stream_certificate(terms: Terms) -> Certificate:
         edge[0] = radius
         worst = terms.model.l1 * radius * math.sqrt(terms.width) + 0.5 * terms.model.l2 * radius**2
         regret_bound = terms.first_term(edge) + excess + worst * float(numbers[state.STEP_WEIGHT])
-    candidates = ()
+    candidates: tuple[Any, ...] = ()
     if terms.constant and terms.rows == 1 and not terms.adaptive:
         candidates = tuple(
             (float(numbers[at]), unit * float(numbers[own]), unit * float(numbers[other]),

@@ -61,14 +61,17 @@ def to_state(model: Any) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
         width = model.width
         arrays["kept"] = np.vstack([np.pad(X, ((0, 0), (0, width - X.shape[1]))) for X in rows])
         arrays["kept_y"] = np.concatenate([y for _, y in model.kept])
+    looked = model.hindsight is not None and model.hindsight["examples"] == model.examples
+    for h, trials in enumerate(model.hindsight["heads"] if looked else ()):
+        arrays[f"hindsight{h}"] = np.array([np.append(u, value) for u, value in trials])
     meta = {
         "loss": describe(model.loss),
         "geometry": describe(model.geometry),
         "rate": list(model.rate),
         "settings": {
-            "l1": model.l1, "l2": model.l2, "intercept": model.intercept, "certificate": model.certified,
-            "batch": model.batch, "average": model.average, "loss_range": model.loss_range,
-            "keep_rows": model.kept is not None,
+            "l1": model.l1, "l2": model.l2, "intercept": model.fit_intercept, "certificate": model.certified,
+            "batch": model.batch, "average": model.average, "loss_range": model.loss_range, "confidence": model.confidence,
+            "keep_rows": model.kept is not None, "keep_sums": model.keep_sums, "member": model.quiet,
         },
         "classes": None if model.classes is None else [plain(label) for label in model.classes],
         "names": model.names,
@@ -76,7 +79,7 @@ def to_state(model: Any) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
         "epochs": model.epochs,
         "progress": model.progress,
         "marks": [model._next_record, model._last_loss, model._last_weight],
-        "certificate": model.certificate().to_dict() if model.examples else None,
+        "certificate": model.certificate().to_dict() if model.examples and not model.quiet else None,
     }  # fmt: skip
     return arrays, meta
 
@@ -102,6 +105,11 @@ def from_state(cls: Any, arrays: dict[str, np.ndarray], meta: dict[str, Any], pa
         model.sums.waiting[: model.sums.count] = arrays["waiting"]
     if "kept" in arrays:
         model.kept = [(np.array(arrays["kept"]), np.array(arrays["kept_y"]))]
+    if "hindsight0" in arrays:
+        heads = [
+            [(row[:-1].copy(), float(row[-1])) for row in arrays[f"hindsight{h}"]] for h in range(len(model.heads))
+        ]
+        model.hindsight = {"examples": model.examples, "heads": heads}
     model.late, model.epochs = meta["late"], meta["epochs"]
     model.progress = meta["progress"]
     model._next_record, model._last_loss, model._last_weight = meta["marks"]

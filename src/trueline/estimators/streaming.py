@@ -1,0 +1,240 @@
+"""What the online estimators share: the door for arrays and dicts, orders and epochs, progress, certificates."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+
+from ..errors import UsageError, nearest
+from ..online.model import OnlineModel
+from ..parts import geometries, losses, penalties, rates
+from .loading import Saved
+
+ORDERS = ("in_order", "cyclic", "uniform", "shuffled")
+LONG = 2e8  # entries beyond which a fit on a terminal shows a progress bar
+
+
+class Streaming(Saved, BaseEstimator):
+    """Base of the online estimators; a subclass says how to make the record, and maps its targets to numbers."""
+
+    record_: Any
+
+    def _make(self) -> Any:
+        raise NotImplementedError
+
+    def _code(self, y: Any) -> np.ndarray:
+        return np.asarray(y, dtype=np.float64)
+
+    # Blocks
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
+        """Learn the rows from the start, in the chosen order, as many times as ``epochs`` says."""
+        X, y = self._arrays(X, y, reset=True)
+        weights = None if sample_weight is None else _check_sample_weight(sample_weight, X, dtype=np.float64)
+        self._prepare(y)
+        codes = self._code(y)
+        self._start(X.shape[1])
+        epochs = self._whole("epochs", getattr(self, "epochs", 1))
+        for order in self._orders(len(codes), epochs):
+            self._learn(X, codes, weights, order)
+        if isinstance(self.record_, OnlineModel):
+            self.record_.epochs = epochs
+            if getattr(self, "order", "in_order") != "uniform":
+                self.record_.look_back(X, codes, weights, epochs)
+        return self
+
+    def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
+        """Go on learning with these rows, in order."""
+        first = not hasattr(self, "record_")
+        X, y = self._arrays(X, y, reset=first)
+        weights = None if sample_weight is None else _check_sample_weight(sample_weight, X, dtype=np.float64)
+        if first:
+            self._prepare(y)
+            self._start(X.shape[1])
+        self.record_.learn(X, self._code(y), weights)
+        return self
+
+    def _learn(self, X: Any, y: np.ndarray, weights: Any, order: np.ndarray | None) -> None:
+        extra = {} if order is None else {"order": order}
+        if X.shape[0] * X.shape[1] < LONG or not sys.stderr.isatty():
+            self._learn_block(X, y, weights, **extra)
+            return
+        from rich.progress import Progress
+
+        with Progress(transient=True) as bar:
+            task = bar.add_task(type(self).__name__, total=len(y))
+            for start in range(0, len(y), max(1, len(y) // 50)):
+                stop = min(len(y), start + max(1, len(y) // 50))
+                if order is None:
+                    part = None if weights is None else weights[start:stop]
+                    self._learn_block(X[start:stop], y[start:stop], part)
+                else:
+                    self._learn_block(X, y, weights, order=order[start:stop])
+                bar.update(task, completed=stop)
+
+    def _learn_block(self, X: Any, y: np.ndarray, weights: Any, order: np.ndarray | None = None) -> None:
+        if order is None:
+            self.record_.learn(X, y, weights)
+        elif self.record_.kind == "mixture":
+            self.record_.learn(X[order], y[order], None if weights is None else weights[order])
+        else:
+            self.record_.learn(X, y, weights, order=order)
+
+    def _orders(self, n: int, epochs: int) -> Iterator[np.ndarray | None]:
+        order = getattr(self, "order", "in_order")
+        if order not in ORDERS:
+            raise UsageError(f"there is no order named {order!r}{nearest(str(order), ORDERS)}", where="order")
+        rng = check_random_state(getattr(self, "random_state", None))
+        for _ in range(epochs):
+            if order == "uniform":
+                yield rng.randint(0, n, size=n)
+            elif order == "shuffled":
+                yield rng.permutation(n)
+            else:
+                yield None
+
+    def _arrays(self, X: Any, y: Any, reset: bool) -> tuple[Any, np.ndarray]:
+        """X is not searched for NaN here: the engine meets it for nothing."""
+        return validate_data(  # type: ignore[no-any-return]
+            self, X, y, accept_sparse="csr", dtype=np.float64, order="C", ensure_all_finite=False, reset=reset,
+            **self._target_rules(),
+        )  # fmt: skip
+
+    def _target_rules(self) -> dict[str, Any]:
+        return {"y_numeric": True}
+
+    def _prepare(self, y: np.ndarray) -> None:
+        """Look at the first targets."""
+
+    def _start(self, width: int) -> None:
+        names = getattr(self, "feature_names_in_", None)
+        record = self._make()
+        named = [f"x{j}" for j in range(width)] if names is None else [str(name) for name in names]
+        if hasattr(record, "intake"):
+            record.intake = type(record.intake)(named, width)
+        else:
+            for member in getattr(record, "members", [record]):
+                member._name(named)
+        self.record_ = record
+
+    def _rows(self, X: Any) -> Any:
+        check_is_fitted(self, "record_")
+        return validate_data(
+            self, X, accept_sparse="csr", dtype=np.float64, order="C", ensure_all_finite=False, reset=False
+        )
+
+    # One example
+
+    def learn_one(self, x: dict[str, float], y: Any, weight: float = 1.0) -> Any:
+        """Learn one example of named features, which may appear and vanish; returns the estimator."""
+        record = self.__dict__.get("record_")
+        if record is None:
+            record = self._first_one(y)
+        record.learn_one(x, self._code_one(y), weight)
+        return self
+
+    def _first_one(self, y: Any) -> Any:
+        self._prepare_one(y)
+        self.record_ = self._make()
+        return self.record_
+
+    def _prepare_one(self, y: Any) -> None:
+        """Look at the first target of a stream of dicts."""
+
+    def _code_one(self, y: Any) -> Any:
+        return y
+
+    # What was learned
+
+    @property
+    def certificate_(self) -> Any:
+        """What is proven: loss suffered, the best fixed weights' loss, regret, bound, assumptions, advice."""
+        return self._fitted().certificate()
+
+    @property
+    def progress_(self) -> list[dict[str, Any]]:
+        """Records at doubling counts."""
+        return self._fitted().progress
+
+    @property
+    def coef_(self) -> np.ndarray:
+        return self._fitted().coef
+
+    @property
+    def intercept_(self) -> Any:
+        return self._fitted().intercept
+
+    def _fitted(self) -> Any:
+        record = self.__dict__.get("record_")
+        if record is None:
+            raise AttributeError(f"this {type(self).__name__} has not learned anything yet")
+        return record
+
+    def progress_table(self) -> str:
+        """The records at doubling counts as a table for people."""
+        from ..report.regret import progress_table
+
+        return progress_table(self.progress_)
+
+    def regret_plot(self, ax: Any = None) -> Any:
+        """Draw loss, best fixed loss and bound against examples; the matplotlib axes."""
+        from ..report.regret import regret_plot
+
+        return regret_plot(self.progress_, self.certificate_, ax)
+
+    # Saving
+
+    def _record(self) -> Any:
+        return self._fitted()
+
+    def _adopt(self, record: Any) -> None:
+        self.record_ = record
+        names = list(record.names or ())
+        width = len(names) or int(getattr(record, "width", 0))
+        self.n_features_in_ = width
+        if names and names != [f"x{j}" for j in range(width)]:
+            self.feature_names_in_ = np.array(names, dtype=object)
+
+    # Settings
+
+    def _whole(self, name: str, value: Any) -> int:
+        if isinstance(value, bool) or not float(value).is_integer() or value < 1:
+            raise UsageError(f"{name} must be a whole number of at least 1, not {value!r}", where=name)
+        return int(value)
+
+    def _penalty(self, penalty: Any, alpha: float, l1_ratio: float) -> tuple[float, float]:
+        """(l1, l2) strengths of a penalty: lazily applied penalties are sums of these two."""
+        if penalty is None or penalty == "none":
+            return 0.0, 0.0
+        fields = {"l1": {"alpha": alpha}, "l2": {"alpha": alpha}, "elastic_net": {"alpha": alpha, "l1_ratio": l1_ratio}}
+        made = penalties.penalty(penalty, **fields.get(penalty, {}) if isinstance(penalty, str) else {})
+        name = type(made).__name__
+        if name == "Nothing":
+            return 0.0, 0.0
+        if name not in ("L1", "L2", "ElasticNet"):
+            raise UsageError(
+                f"online learners apply a penalty lazily, which {name} does not allow; use none, l1, l2 or elastic_net",
+                where="penalty",
+            )
+        ratio = {"L1": 1.0, "L2": 0.0}.get(name, getattr(made, "l1_ratio", 0.0))
+        return made.alpha * ratio, made.alpha * (1.0 - ratio)
+
+    def _online(self, loss: Any, geometry: Any, rate: Any, **settings: Any) -> Any:
+        """The record of a named geometry: one rate, or a ladder of them."""
+        geometry = geometries.geometry(geometry, **settings.pop("fields", {}))
+        schedule = settings.pop("schedule", "constant")
+        loss = losses.loss(loss)
+        if isinstance(rate, str) and rate == "auto":
+            from ..online.ladder import RateMixture
+
+            for key in ("loss_range", "confidence"):
+                settings.pop(key, None)
+            power = rates.rate(1.0, schedule).power
+            return RateMixture(loss, geometry, schedule_power=power, **settings)
+        return OnlineModel(loss, geometry, rates.rate(rate, schedule), **settings)

@@ -1,0 +1,309 @@
+"""No rate to tune: the same learner at geometrically spaced rates over the same rows, mixed with a proof.
+
+Member k suffers L_k with its prediction clipped to the label range seen. The mixture predicts the weighted mean of
+the members' scores, weights ∝ exp(−η_t L_k) with η_t = ln K/Δ_{t−1}; Δ adds up how much the mixture's loss exceeds the
+mix loss. Then L ≤ L_k + 2Δ for every k (aggregate.py has the proof; it uses only that the loss is convex in the
+score), so every member's own theorem bounds the mixture too. A member whose rate overflows stays at its last weights.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from .._jit import kernel
+from ..certify.records import Certificate, RegretCertificate, Status
+from ..data.rows import rows_of
+from ..errors import UsageError
+from ..parts.rates import Rate
+from . import inputs, regret, state
+from .aggregate import mix_loss, posterior, rate
+from .model import OnlineModel
+
+RATES = tuple(4.0**k for k in range(-11, 2))  # 2.4e-7 … 4
+
+
+@kernel
+def hedge(
+    scores: Any, y: Any, weights: Any, order: Any, loss: Any, clip: bool, losses: Any, totals: Any, out: Any
+) -> None:
+    """Mix the members' scores row by row; ``totals`` holds Δ, the mixture's loss, and the label range."""
+    count = scores.shape[0]
+    share, step = np.empty(count), np.empty(count)
+    for t in range(out.size):
+        i = order[t] if order.size > 0 else t
+        c = weights[i] if weights.size > 0 else 1.0
+        eta = rate(totals[0], count)
+        posterior(losses, count, eta, share)
+        mixed = 0.0
+        for k in range(count):
+            score = max(totals[2], min(totals[3], scores[k, t])) if clip and totals[2] <= totals[3] else scores[k, t]
+            mixed += share[k] * score
+            step[k] = c * loss.value(score, y[i])
+        out[t] = mixed
+        suffered = c * loss.value(mixed, y[i])
+        totals[0] += max(0.0, suffered - mix_loss(losses, step, count, eta))
+        totals[1] += suffered
+        for k in range(count):
+            losses[k] += step[k]
+        totals[2] = min(totals[2], y[i])
+        totals[3] = max(totals[3], y[i])
+
+
+class RateMixture:
+    """One geometry at many rates, mixed. The interface is OnlineModel's.
+
+    >>> from trueline.parts.geometries import geometry
+    >>> model = RateMixture("squared", geometry("additive"))
+    >>> before = model.learn(np.ones((200, 1)), np.ones(200))
+    >>> bool(abs(before[-1] - 1.0) < 0.01), model.certificate().proven
+    (True, True)
+    """
+
+    kind = "ladder"
+    takes_parts = True
+
+    def __init__(
+        self, loss: Any, geometry: Any, rates: Any = RATES, schedule_power: float = 0.0, **settings: Any
+    ) -> None:
+        if settings.get("average"):
+            raise UsageError(
+                "average=True needs one learner, and rate='auto' is a mixture of them; give a number as rate",
+                where="average",
+            )
+        self.members = [
+            OnlineModel(loss, geometry, Rate(float(r), schedule_power), keep_sums=k == 0, member=True, **settings)
+            for k, r in enumerate(rates)
+        ]
+        first = self.members[0]
+        self.loss, self.geometry, self.classes, self.unit = first.loss, first.geometry, first.classes, first.unit
+        heads = len(first.heads)
+        self.losses = np.zeros((heads, len(self.members)))
+        self.totals = np.tile([0.0, 0.0, math.inf, -math.inf], (heads, 1))
+        self.dead = np.zeros(len(self.members), dtype=bool)
+        self.progress: list[dict[str, Any]] = []
+        self._marks = [1, 0.0, 0.0]
+
+    @property
+    def names(self) -> list[str]:
+        return self.members[0].names
+
+    @property
+    def examples(self) -> int:
+        return self.members[0].examples if not self.dead[0] else int(self._rounds)
+
+    @property
+    def _rounds(self) -> float:
+        return max(member.examples for member in self.members)
+
+    @property
+    def probabilistic(self) -> bool:
+        return self.members[0].probabilistic
+
+    def shares(self, h: int = 0) -> np.ndarray:
+        """The members' present weights in the mixture."""
+        share = np.empty(len(self.members))
+        posterior(self.losses[h], len(share), rate(self.totals[h, 0], len(share)), share)
+        return share
+
+    @property
+    def coef(self) -> np.ndarray:
+        """The weighted mean of the members' coefficients (a mixture is not one linear model)."""
+        return self._mean([np.atleast_2d(member.coef) for member in self.members])
+
+    @property
+    def intercept(self) -> Any:
+        mean = self._mean([np.atleast_1d(member.intercept)[:, None] for member in self.members])
+        return float(mean[0]) if mean.size == 1 else mean[:, 0]
+
+    def _mean(self, values: list[np.ndarray]) -> np.ndarray:
+        heads = [np.tensordot(self.shares(h), np.array([v[h] for v in values]), 1) for h in range(len(self.losses))]
+        return heads[0] if len(heads) == 1 else np.array(heads)
+
+    def learn(self, X: Any, y: Any, weights: Any = None, order: np.ndarray | None = None) -> np.ndarray:
+        """Learn rows in order; the mixture's predictions before each update."""
+        first = self.members[0]
+        X, targets, weights, sequence, n = first._block(X, y, weights, order)
+        for member in self.members[1:]:
+            if member.names != first.names:
+                member._name(first.names)
+        inputs.refuse_bad_rows(X, first.names)
+        return self._outward(self._learn(X, targets, weights, sequence, n))
+
+    def _learn(self, X: Any, targets: np.ndarray, weights: np.ndarray, order: np.ndarray, n: int) -> np.ndarray:
+        out = np.empty((len(self.losses), n))
+        rows = rows_of(X)
+        start = 0
+        while start < n:
+            stop = min(n, start + max(1, int(self._marks[0]) - self.examples))
+            some = order[start:stop] if len(order) else np.arange(start, stop)
+            scores = np.array(
+                [self._member_scores(k, rows, X, targets, weights, some) for k in range(len(self.members))]
+            )
+            for h in range(len(out)):
+                piece = out[h, start:stop]
+                clip = self.loss.targets == "real"
+                hedge(scores[:, h], targets[h], weights, some, self.loss, clip, self.losses[h], self.totals[h], piece)
+            if self.examples >= self._marks[0]:
+                self._record(self.members[0]._label(targets, int(some[-1])), out[:, stop - 1 : stop])
+            start = stop
+        return out
+
+    def _member_scores(self, k: int, rows: Any, X: Any, targets: Any, weights: Any, some: np.ndarray) -> np.ndarray:
+        """A member's scores before each of its updates; one that overflows stops learning and goes on predicting."""
+        member = self.members[k]
+        out = np.empty((len(member.heads), len(some)))
+        done = 0
+        if not self.dead[k]:
+            before = member._snapshot()
+            bad = member._learn_rows(rows, X, targets, weights, some, len(some), out)
+            if bad is None and not member._runaway():
+                return out
+            member._restore(before)
+            done = 0 if bad is None else bad
+            if done and member._learn_rows(rows, X, targets, weights, some, done, out) is None and member._runaway():
+                member._restore(before)
+                done = 0
+            self.dead[k] = True
+        out[:, done:] = member.scores(X[some[done:]])
+        for head in member.heads:
+            head.numbers[state.ROUNDS] += len(some) - done
+        return out
+
+    def predict(self, X: Any) -> np.ndarray:
+        """The mixture's predictions."""
+        X = inputs.matrix(X)
+        inputs.check_width(X, self.names)
+        inputs.refuse_bad_rows(X, self.names)
+        return self._outward(self._mixed(np.array([member.scores(X) for member in self.members])))
+
+    def _mixed(self, scores: np.ndarray) -> np.ndarray:
+        if self.loss.targets == "real" and self.totals[0, 2] <= self.totals[0, 3]:
+            scores = np.clip(scores, self.totals[:, 2][:, None], self.totals[:, 3][:, None])
+        return np.array([self.shares(h) @ scores[:, h] for h in range(len(self.losses))])
+
+    def learn_one(self, features: dict[str, float], y: Any, weight: float = 1.0) -> Any:
+        """Learn one example of named features."""
+        layout = self.members[0]._layout(features, grow=True)
+        layout.fill(features)
+        inputs.refuse_bad_rows(layout.values[None, :], list(features))
+        targets = self.members[0]._targets([y], 1)
+        shares = inputs.weights([weight], 1) if weight != 1.0 else np.empty(0)
+        for member in self.members[1:]:
+            if member.names != self.names:
+                member._name(self.names)
+        found = self._outward(self._learn(self._row(layout), targets, shares, np.empty(0, dtype=np.int64), 1))
+        return float(found[0]) if found.ndim == 1 else found[0]
+
+    def predict_one(self, features: dict[str, float]) -> Any:
+        """The prediction for one example of named features."""
+        known = {name: value for name, value in features.items() if name in self.members[0]._index}
+        layout = self.members[0]._layout(known, grow=False)
+        layout.fill(known)
+        found = self.predict(self._row(layout))
+        return float(found[0]) if found.ndim == 1 else found[0]
+
+    def _row(self, layout: Any) -> Any:
+        """A dict's row, in the layout that learns it in place of a block: dense if every name is there in order."""
+        if layout.dense:
+            return layout.values[None, :].copy()
+        from scipy.sparse import csr_array
+
+        return csr_array((layout.values.copy(), layout.columns, [0, len(layout.values)]), shape=(1, len(self.names)))
+
+    def _outward(self, out: np.ndarray) -> np.ndarray:
+        return self.members[0]._outward(out)
+
+    def _record(self, label: Any, score: np.ndarray) -> None:
+        loss = self.unit * float(self.totals[:, 1].sum())
+        weight = self.members[0].heads[0].numbers[state.WEIGHT]
+        since = weight - self._marks[2]
+        prediction = np.asarray(self._outward(score.copy())).reshape(-1).tolist()
+        line = {
+            "examples": self.examples,
+            "average_loss": loss / weight if weight else 0.0,
+            "since_last": (loss - self._marks[1]) / since if since else 0.0,
+            "label": label,
+            "prediction": prediction[0] if len(prediction) == 1 else prediction,
+        }
+        if self.members[0].certified:
+            proof = self.certificate()
+            line |= {"comparator_loss": proof.comparator_loss, "regret": proof.regret, "bound": proof.bound}
+        self.progress.append(line)
+        self._marks = [2 * self.examples, loss, float(weight)]
+
+    def certificate(self) -> Any:
+        """The mixture's loss, and its bound through the best member's theorem."""
+        loss = self.unit * float(self.totals[:, 1].sum())
+        if not self.members[0].certified:
+            return RegretCertificate(
+                status=Status.NOT_PROVEN, examples=self.examples, loss=loss,
+                advice="certificate=False: the sums of the bound were not kept",
+            )  # fmt: skip
+        per_head: list[tuple[float, Any]] = [self._head_bounds(h) for h in range(len(self.losses))]
+        bound = sum(head[0] for head in per_head)
+        best: Any = per_head[0][1]
+        proven = math.isfinite(bound)
+        comparator_loss = sum(head[1].comparator_loss for head in per_head)
+        return RegretCertificate(
+            status=Status.PROVEN if proven else Status.NOT_PROVEN,
+            assumptions=best.assumptions if proven else (),
+            advice="" if proven else "no member's bound held; scale the columns or use geometry='auto'",
+            theorem=f"min over {len(self.members)} rates of ({best.theorem}) + 2Δ",
+            examples=self.examples, loss=loss, comparator_loss=comparator_loss, regret=loss - comparator_loss,
+            bound=bound, comparator=best.comparator, bound_comparator=best.bound_comparator,
+        )  # fmt: skip
+
+    def _head_bounds(self, h: int) -> tuple[float, Certificate]:
+        """(bound, the best member's certificate) of one head."""
+        found: list[tuple[float, int, Certificate]] = []
+        for k, member in enumerate(self.members):
+            held = member.sums
+            member.sums = self.members[0].sums
+            try:
+                proof: Any = regret.head_certificate(member, h)
+            finally:
+                member.sums = held
+            own = float(member.heads[h].numbers[state.STEP_LOSS])
+            clipped = self.unit * (self.losses[h, k] - own)
+            weighted = type(self.geometry).__name__ == "Normalised"  # its theorem is about other weights
+            usable = proof.proven and not self.dead[k] and not weighted
+            member_bound = proof.bound + max(0.0, clipped) if usable else self.unit * self.losses[h, k]
+            if usable or weighted:
+                found.append((member_bound + 2.0 * self.unit * self.totals[h, 0], k, proof))
+            elif k == 0:
+                found.append((math.inf, k, proof))
+        bound, _, proof = min(found, key=lambda item: item[:2])
+        return float(bound), proof
+
+    def to_state(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
+        """Every member's state and the mixture's own."""
+        arrays: dict[str, np.ndarray] = {"losses": self.losses, "totals": self.totals, "dead": self.dead.astype(float)}
+        metas = []
+        for k, member in enumerate(self.members):
+            own, meta = member.to_state()
+            arrays |= {f"{k}.{name}": array for name, array in own.items()}
+            metas.append(meta)
+        return arrays, {
+            "members": metas, "progress": self.progress, "marks": self._marks, "classes": metas[0]["classes"],
+            "names": self.names, "certificate": self.certificate().to_dict() if self.examples else None,
+        }  # fmt: skip
+
+    @classmethod
+    def from_state(cls, arrays: dict[str, np.ndarray], meta: dict[str, Any], parts: Any = ()) -> RateMixture:
+        """The mixture of a state."""
+        members = []
+        for k, own in enumerate(meta["members"]):
+            mine = {name.partition(".")[2]: a for name, a in arrays.items() if name.startswith(f"{k}.")}
+            members.append(OnlineModel.from_state(mine, own, parts))
+        mixture = cls.__new__(cls)
+        mixture.members = members
+        first = members[0]
+        mixture.loss, mixture.geometry = first.loss, first.geometry
+        mixture.classes, mixture.unit = first.classes, first.unit
+        mixture.losses, mixture.totals = np.array(arrays["losses"]), np.array(arrays["totals"])
+        mixture.dead = arrays["dead"] > 0.5
+        mixture.progress, mixture._marks = meta["progress"], meta["marks"]
+        return mixture

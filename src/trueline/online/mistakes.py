@@ -1,0 +1,142 @@
+"""Mistake bounds of the perceptron and of Winnow, from the rows on which they erred.
+
+Both bounds hold for every comparator and only look at mistake rounds, so those rows are all that is kept.
+
+perceptron   N ≤ (R‖w‖ + ‖ξ‖₂)²  for any w, ξ_i = max(0, 1 − y_i w·x_i);  with ξ = 0 that is R²/ρ²
+Winnow       N ≤ (RE(u‖w₁) + η·Σ max(0, γ − y u·x)) / (ηγ − η²‖x‖∞²/2)  for any ‖u‖₁ = 1 and margin γ
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from ..certify.records import Assumption, MistakeCertificate, Status
+from . import state
+
+
+def kept_rows(model: Any) -> Any:
+    """The mistake rounds as one signed matrix y·(1, x) (1 only with an intercept), dense or sparse."""
+    from scipy import sparse
+
+    width = model.width
+    blocks, signs = [], []
+    for X, y in model.kept:
+        if hasattr(X, "indptr"):
+            X = sparse.csr_matrix((X.data, X.indices, X.indptr), shape=(X.shape[0], width))
+        elif X.shape[1] < width:
+            X = np.pad(X, ((0, 0), (0, width - X.shape[1])))
+        blocks.append(X)
+        signs.append(y)
+    y = np.concatenate(signs)
+    if any(hasattr(block, "indptr") for block in blocks):
+        X = sparse.vstack([sparse.csr_matrix(block) for block in blocks]).tocsr()
+        Z = sparse.hstack([sparse.csr_matrix(np.ones((len(y), 1))), X]).tocsr() if model.fit_intercept else X
+        return sparse.diags(y) @ Z
+    X = np.vstack(blocks)
+    Z = np.hstack([np.ones((len(y), 1)), X]) if model.fit_intercept else X
+    return Z * y[:, None]
+
+
+def mistake_certificate(model: Any) -> MistakeCertificate:
+    """Mistakes, radius, margin or slack found, bound."""
+    numbers = model.heads[0].numbers
+    winnow = bool(numbers[state.LINKED])
+    theorem = "Winnow with slack" if winnow else "perceptron: N ≤ (R‖w‖ + ‖ξ‖₂)²"
+    if not model.kept:
+        return MistakeCertificate(status=Status.PROVEN, examples=model.examples, bound=0.0, theorem=theorem)
+    Z = kept_rows(model)
+    mistakes = Z.shape[0]
+    uniform = (
+        abs(float(numbers[state.SLOPE2]) - mistakes) < 1e-6 and model.rate.power == 0.0 and not (winnow and model.late)
+    )
+    assumptions = (
+        Assumption("every round has weight 1, the rate is constant, features are known from the start", uniform),
+    )
+    candidates = comparators(Z, model)
+    find = winnow_bound if winnow else perceptron_bound
+    bound, radius, margin, slack, u = min((find(Z, u, model) for u in candidates), key=lambda found: found[0])
+    full = np.zeros(model.width + 1)
+    full[0 if model.fit_intercept else 1 :] = u
+    holds = uniform and math.isfinite(bound)
+    advice = ""
+    if not uniform:
+        advice = "the theorem counts rounds of equal weight at a constant rate; fit without sample_weight"
+    elif not holds:
+        largest = float(np.abs(Z).max())
+        advice = f"no margin above η‖x‖∞²/2 was found; use a rate below {2.0 * max(margin, 1e-12) / largest**2:.2g}"
+    return MistakeCertificate(
+        status=Status.PROVEN if holds else Status.VOID, assumptions=assumptions, advice=advice, examples=model.examples,
+        mistakes=mistakes, radius=radius, margin=margin, slack=slack, bound=bound if holds else math.inf, comparator=full,
+        theorem=theorem,
+    )  # fmt: skip
+
+
+def comparators(Z: Any, model: Any) -> list[np.ndarray]:
+    """Directions worth trying: the weights in force, the mean of the rows, squared-hinge solutions at several ridges."""
+    from scipy.optimize import minimize
+
+    weights = model.weights()
+    found = [weights if model.fit_intercept else weights[1:], np.asarray(Z.sum(axis=0)).ravel()]
+    size = float(np.mean(row_norms(Z)))
+
+    def objective(w: np.ndarray, ridge: float) -> tuple[float, np.ndarray]:
+        slack = np.maximum(0.0, 1.0 - Z @ w)
+        return float(slack @ slack) + ridge * float(w @ w), 2.0 * (ridge * w - Z.T @ slack)
+
+    start = np.zeros(Z.shape[1])
+    for ridge in (1.0, 1e-1, 1e-2, 1e-4, 1e-7):
+        start = minimize(
+            objective, start, args=(ridge * size,), jac=True, method="L-BFGS-B", options={"maxiter": 300}
+        ).x
+        found.append(start)
+    return [u for u in found if np.abs(u).max(initial=0.0) > 0.0] or [np.ones(Z.shape[1])]
+
+
+def row_norms(Z: Any) -> np.ndarray:
+    squares = np.asarray(Z.multiply(Z).sum(axis=1)).ravel() if hasattr(Z, "indptr") else np.einsum("ij,ij->i", Z, Z)
+    return squares
+
+
+def perceptron_bound(Z: Any, u: np.ndarray, model: Any) -> tuple[float, float, float, float, np.ndarray]:
+    """(bound, R, margin, slack, w) at the best scale of a direction u."""
+    radius = math.sqrt(float(row_norms(Z).max()))
+    margins = np.asarray(Z @ u).ravel()
+    size = float(np.linalg.norm(u))
+    least = float(margins.min()) / size
+    trials = [1.0]
+    if least > 0.0:
+        trials.append(1.0 / (least * size))
+    positive = margins[margins > 0.0]
+    if len(positive):
+        trials += list(1.0 / np.quantile(positive, [0.02, 0.1, 0.25, 0.5, 0.75, 0.9, 1.0]))
+    trials += [10.0**k / size for k in range(-4, 3)]
+    best = (math.inf, radius, math.nan, math.nan, u)
+    for scale in trials:
+        slack = float(np.linalg.norm(np.maximum(0.0, 1.0 - scale * margins)))
+        bound = (radius * scale * size + slack) ** 2 * (1.0 + 1e-12)
+        if bound < best[0]:
+            best = (bound, radius, least if least > 0.0 else math.nan, slack, scale * u)
+    return best
+
+
+def winnow_bound(Z: Any, u: np.ndarray, model: Any) -> tuple[float, float, float, float, np.ndarray]:
+    """(bound, ‖x‖∞, margin, slack, u) at the best margin γ of u with ‖u‖₁ = 1."""
+    radius = float(np.abs(Z.data if hasattr(Z, "indptr") else Z).max())
+    eta = model.rate.base * model.geometry.radius
+    u = u / np.abs(u).sum()
+    margins = np.asarray(Z @ u).ravel()
+    entropy = type(model.geometry)(1.0).divergence(u)
+    least = float(margins.min())
+    start = 0.5 * eta * radius**2
+    trials = [start * (1.0 + 10.0**k) for k in np.arange(-2.0, 4.0, 0.25)]
+    trials += [float(q) for q in np.quantile(margins, np.linspace(0.0, 1.0, 41)) if q > start]
+    best = (math.inf, radius, least if least > 0.0 else math.nan, math.nan, u)
+    for margin in trials:
+        slack = float(np.maximum(0.0, margin - margins).sum())
+        bound = (entropy + eta * slack) / (eta * margin - eta * start) * (1.0 + 1e-12)
+        if bound < best[0]:
+            best = (bound, radius, best[2], slack, u)
+    return best

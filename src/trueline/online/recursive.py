@@ -1,0 +1,275 @@
+"""Recursive least squares, with the Vovk–Azoury–Warmuth prediction and an optional forgetting factor.
+
+A_t = λI + Σ c x xᵀ, w = A⁻¹ Σ c y x, kept through P = A⁻¹ by rank-one updates. The forward (VAW) prediction counts the
+row itself in A before its label is known: w·x/(1 + c·xᵀPx). Then
+
+    L ≤ min_u (L_u + λ‖u‖²) + Y²·ln det(I + XᵀX/λ),   |y| ≤ Y.
+
+Plain recursive least squares does not satisfy this; with Y² replaced by its own largest e² it does. With forgetting
+there is no bound.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from .._jit import kernel
+from ..certify.records import Assumption, RegretCertificate, Status
+from ..data.rows import rows_of
+from ..errors import DataError
+from . import inputs, sums
+from .named import Layout
+from .state import HUGE
+from .sums import WIDEST, Sums
+
+FORGET, FORWARD, INTERCEPT, ROUNDS, WEIGHT, LOSS, LOG_DET, LARGEST_Y2, LARGEST_E2, NUMBERS = range(10)
+
+
+@kernel(reassociate=True)
+def recursive(
+    rows: Any, y: Any, weights: Any, start: int, stop: int, P: Any, w: Any, v: Any, numbers: Any, out: Any
+) -> int:
+    """Learn rows in order; the position of the first that is not usable, or ``stop``. ``y`` empty: only predict."""
+    size = w.size
+    forget = numbers[FORGET]
+    for i in range(start, stop):
+        c = weights[i] if weights.size > 0 else 1.0
+        for a in range(size):
+            v[a] = P[a, 0] if numbers[INTERCEPT] > 0.0 else 0.0
+        for k in range(rows.begin(i), rows.end(i)):
+            value = rows.entry(i, k)
+            if value != 0.0:
+                j = rows.column(k) + 1
+                for a in range(size):
+                    v[a] += value * P[j, a]
+        spread = rows.dot(i, v[1:])
+        score = rows.dot(i, w[1:])
+        if numbers[INTERCEPT] > 0.0:
+            spread += v[0]
+            score += w[0]
+        prediction = score / (1.0 + c * spread / forget) if numbers[FORWARD] > 0.0 else score
+        if not (abs(prediction) <= HUGE and abs(spread) <= HUGE):
+            return i
+        out[i] = prediction
+        if y.size == 0:
+            continue
+        error = prediction - y[i]
+        numbers[ROUNDS] += 1.0
+        numbers[WEIGHT] += c
+        numbers[LOSS] += c * error * error
+        numbers[LOG_DET] += math.log1p(c * spread)
+        numbers[LARGEST_Y2] = max(numbers[LARGEST_Y2], c * y[i] * y[i])
+        numbers[LARGEST_E2] = max(numbers[LARGEST_E2], c * error * error)
+        gain = c / (forget + c * spread)
+        miss = y[i] - score
+        for a in range(size):
+            w[a] += gain * miss * v[a]
+            pull = gain * v[a]
+            for b in range(size):
+                P[a, b] -= pull * v[b]
+        if forget != 1.0:
+            for a in range(size):
+                for b in range(size):
+                    P[a, b] /= forget
+    return stop
+
+
+class RecursiveModel:
+    """The record of recursive least squares.
+
+    >>> model = RecursiveModel(ridge=1e-6)
+    >>> X = np.arange(6.0).reshape(6, 1)
+    >>> before = model.learn(X, 2.0 * X[:, 0] + 1.0)
+    >>> model.coef.round(4).tolist(), round(model.intercept, 4)
+    ([2.0], 1.0)
+    """
+
+    kind = "recursive"
+
+    def __init__(
+        self,
+        ridge: float = 1.0,
+        forgetting: float = 1.0,
+        forward: bool = True,
+        intercept: bool = True,
+        certificate: bool = True,
+        names: list[str] | None = None,
+    ) -> None:
+        self.ridge = float(ridge)
+        self.fit_intercept, self.certified = bool(intercept), bool(certificate)
+        self.numbers = np.zeros(NUMBERS)
+        self.numbers[[FORGET, FORWARD, INTERCEPT]] = forgetting, forward, intercept
+        self.P = np.full((1, 1), 1.0 / self.ridge if intercept else 0.0)
+        self.w, self.scratch = np.zeros(1), np.zeros(1)
+        self.names: list[str] = []
+        self.sums: Sums | None = Sums(0) if certificate else None
+        self.progress: list[dict[str, Any]] = []
+        self.classes = None
+        self._marks = [1, 0.0, 0.0]
+        if names is not None:
+            self._name(names)
+
+    @property
+    def examples(self) -> int:
+        return int(self.numbers[ROUNDS])
+
+    @property
+    def coef(self) -> np.ndarray:
+        return self.w[1:].copy()
+
+    @property
+    def intercept(self) -> float:
+        return float(self.w[0])
+
+    def _name(self, names: list[str]) -> None:
+        if len(set(names)) != len(names):
+            raise DataError("feature names repeat; give each column a name of its own", where="names")
+        old, new = len(self.w), len(names) + 1
+        P = np.zeros((new, new))
+        P[:old, :old] = self.P
+        P[range(old, new), range(old, new)] = 1.0 / self.ridge
+        self.P, self.w, self.scratch = P, np.append(self.w, np.zeros(new - old)), np.zeros(new)
+        self.names = list(names)
+        if self.sums is not None:
+            if len(names) <= WIDEST:
+                self.sums.widen(len(names))
+            else:
+                self.sums = None
+
+    def _take(self, X: Any) -> Any:
+        X = inputs.matrix(X)
+        if not self.names and not self.examples:
+            self._name([f"x{j}" for j in range(X.shape[1])])
+        inputs.check_width(X, self.names)
+        return X
+
+    def learn(self, X: Any, y: Any, weights: Any = None, order: np.ndarray | None = None) -> np.ndarray:
+        """Learn rows in order; the predictions made before each update."""
+        X = self._take(X)
+        targets = inputs.targets(y, X.shape[0], "real")
+        share = inputs.weights(weights, X.shape[0])
+        if order is not None:
+            X, targets, share = X[order], targets[order], share[order] if len(share) else share
+        inputs.refuse_bad_rows(X, self.names)
+        out = np.empty(len(targets))
+        rows = rows_of(X)
+        start = 0
+        while start < len(targets):
+            stop = min(len(targets), start + max(1, int(self._marks[0]) - self.examples))
+            before = (self.P.copy(), self.w.copy(), self.numbers.copy())
+            reached = recursive(rows, targets, share, start, stop, self.P, self.w, self.scratch, self.numbers, out)
+            if reached < stop or not np.abs(self.w).max() <= HUGE:
+                self.P, self.w, self.numbers = before
+                recursive(rows, targets, share, start, reached, self.P, self.w, self.scratch, self.numbers, out)
+                raise DataError(
+                    f"the update overflows at row {reached}, and the model keeps its state before it; use a larger ridge or "
+                    f"scale the columns", where="ridge",
+                )  # fmt: skip
+            if self.sums is not None:
+                self.sums.add(X[start:stop], targets[start:stop], share[start:stop] if len(share) else None)
+            if self.examples >= self._marks[0]:
+                self._record(float(targets[stop - 1]), float(out[stop - 1]))
+            start = stop
+        return out
+
+    def predict(self, X: Any) -> np.ndarray:
+        """Predictions of rows (forward, if asked for)."""
+        X = self._take(X)
+        inputs.refuse_bad_rows(X, self.names)
+        out = np.empty(X.shape[0])
+        none = np.empty(0)
+        recursive(rows_of(X), none, none, 0, X.shape[0], self.P, self.w, self.scratch, self.numbers, out)
+        return out
+
+    def learn_one(self, features: dict[str, float], y: Any, weight: float = 1.0) -> float:
+        """Learn one example of named features."""
+        new = [name for name in features if name not in self.names]
+        target = inputs.target(y, "real")
+        share = inputs.weights([weight], 1) if weight != 1.0 else np.empty(0)
+        row = self._row(features, [*self.names, *new])
+        if new:
+            self._name([*self.names, *new])
+        return float(self.learn(row, [target], share if len(share) else None)[0])
+
+    def predict_one(self, features: dict[str, float]) -> float:
+        """The prediction for one example of named features."""
+        return float(self.predict(self._row(features, self.names))[0])
+
+    def _row(self, features: dict[str, float], names: list[str]) -> np.ndarray:
+        layout = Layout(tuple(features), list(range(len(features))), len(features))
+        layout.fill(features)
+        inputs.refuse_bad_rows(layout.values[None, :], list(features))
+        values = dict(zip(features, layout.values))
+        return np.array([[values.get(name, 0.0) for name in names]])
+
+    def _record(self, label: float, prediction: float) -> None:
+        loss, weight = float(self.numbers[LOSS]), float(self.numbers[WEIGHT])
+        since = weight - self._marks[2]
+        line = {
+            "examples": self.examples,
+            "average_loss": loss / weight if weight else 0.0,
+            "since_last": (loss - self._marks[1]) / since if since else 0.0,
+            "label": label,
+            "prediction": prediction,
+        }
+        if self.sums is not None:
+            proof = self.certificate()
+            line |= {"comparator_loss": proof.comparator_loss, "regret": proof.regret, "bound": proof.bound}
+        self.progress.append(line)
+        self._marks = [2 * self.examples, loss, weight]
+
+    def certificate(self) -> RegretCertificate:
+        """Regret against the best fixed weights, and the forecaster's bound."""
+        loss = float(self.numbers[LOSS])
+        if self.sums is None:
+            advice = (
+                "certificate=False: the sums of the bound were not kept" if not self.certified else "too many columns"
+            )
+            return RegretCertificate(status=Status.NOT_PROVEN, examples=self.examples, loss=loss, advice=advice)
+        G = self.sums.total()
+        comparator = sums.best(G, 0.0, self.fit_intercept)
+        bound_u = sums.best(G, self.ridge, self.fit_intercept)
+        forward, remembers = self.numbers[FORWARD] > 0.0, self.numbers[FORGET] == 1.0
+        scale = float(self.numbers[LARGEST_Y2] if forward else self.numbers[LARGEST_E2])
+        bound = sums.loss_of(G, bound_u) + self.ridge * float(bound_u @ bound_u) + scale * float(self.numbers[LOG_DET])
+        v = np.append(comparator, -1.0)
+        comparator_loss = max(0.0, float(v @ G @ v))
+        held = Assumption("nothing is forgotten", bool(remembers), float(self.numbers[FORGET]), 1.0, "use forgetting=1")
+        return RegretCertificate(
+            status=Status.PROVEN if remembers else Status.VOID,
+            assumptions=(held,),
+            advice="" if remembers else f"with forgetting {self.numbers[FORGET]:g} there is no bound; use forgetting=1",
+            theorem=f"min_u (L_u + λ‖u‖²) + {'Y²' if forward else 'max e²'}·ln det(I + XᵀX/λ)",
+            examples=self.examples, loss=loss, comparator_loss=comparator_loss, regret=loss - comparator_loss,
+            bound=bound * (1.0 + 1e-12) if remembers else math.inf, comparator=comparator, bound_comparator=bound_u,
+        )  # fmt: skip
+
+    def to_state(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
+        """Every bit of it."""
+        arrays = {"P": self.P, "w": self.w, "numbers": self.numbers}
+        if self.sums is not None:
+            arrays |= {"sums": self.sums.G, "waiting": self.sums.waiting[: self.sums.count]}
+        return arrays, {
+            "ridge": self.ridge, "names": self.names, "progress": self.progress, "marks": self._marks,
+            "settings": {
+                "forgetting": float(self.numbers[FORGET]), "forward": bool(self.numbers[FORWARD]),
+                "intercept": self.fit_intercept, "certificate": self.certified,
+            },
+            "certificate": self.certificate().to_dict() if self.examples else None,
+        }  # fmt: skip
+
+    @classmethod
+    def from_state(cls, arrays: dict[str, np.ndarray], meta: dict[str, Any]) -> RecursiveModel:
+        """The record of a state."""
+        model = cls(meta["ridge"], names=meta["names"] or None, **meta["settings"])
+        model.P, model.w, model.numbers = (np.array(arrays[name]) for name in ("P", "w", "numbers"))
+        model.progress, model._marks = meta["progress"], meta["marks"]
+        model.sums = None
+        if "sums" in arrays:
+            model.sums = Sums(len(model.names))
+            model.sums.G, model.sums.count = np.array(arrays["sums"]), len(arrays["waiting"])
+            model.sums.waiting[: model.sums.count] = arrays["waiting"]
+        return model

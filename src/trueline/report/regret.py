@@ -1,0 +1,81 @@
+"""How an online run went: the records at doubling counts as a table for people and as a picture."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+COLUMNS = (
+    ("examples", "examples"),
+    ("average_loss", "average loss"),
+    ("since_last", "since last"),
+    ("label", "label"),
+    ("prediction", "prediction"),
+    ("comparator_loss", "best fixed"),
+    ("regret", "regret"),
+    ("bound", "bound"),
+)
+
+
+def progress_table(records: list[dict[str, Any]]) -> str:
+    """A plain table, at most 80 columns wide.
+
+    >>> print(progress_table([{"examples": 1, "average_loss": 1.0, "since_last": 1.0, "label": 1.0, "prediction": 0.0}]))
+    examples  average loss  since last  label  prediction
+           1             1           1      1           0
+    """
+    shown = [(key, title) for key, title in COLUMNS if any(key in record for record in records)]
+    if any("average_mistakes" in record for record in records):
+        shown.insert(3, ("average_mistakes", "mistakes"))
+    cells = [[_cell(record.get(key)) for key, _ in shown] for record in records]
+    widths = [
+        max(len(title), *(len(row[k]) for row in cells)) if cells else len(title) for k, (_, title) in enumerate(shown)
+    ]
+    lines = ["  ".join(title.rjust(width) for (_, title), width in zip(shown, widths))]
+    lines += ["  ".join(cell.rjust(width) for cell, width in zip(row, widths)) for row in cells]
+    return "\n".join(lines)
+
+
+def _cell(value: Any) -> str:
+    if value is None:
+        return ""
+    if isinstance(value, list):
+        return str(max(range(len(value)), key=value.__getitem__))
+    if isinstance(value, float):
+        return f"{value:.4g}" if math.isfinite(value) else ("–" if math.isnan(value) else "∞")
+    return str(value)
+
+
+def regret_plot(records: list[dict[str, Any]], certificate: Any, ax: Any = None) -> Any:
+    """Loss suffered, best fixed loss and bound against examples, both axes logarithmic; the matplotlib axes."""
+    from matplotlib.figure import Figure
+
+    if ax is None:
+        ax = Figure(figsize=(7.0, 4.2), layout="constrained").subplots()
+    seen = [record["examples"] for record in records]
+    mistakes = hasattr(certificate, "mistakes")
+    curves = (
+        ("loss suffered", [r["average_loss"] * r["examples"] for r in records], "#1f6fb4", "-"),
+        ("best fixed weights", [r.get("comparator_loss", math.nan) for r in records], "#3a8f4d", "-"),
+        ("proven bound", [r.get("bound", math.nan) for r in records], "#b2413a", "--"),
+    )
+    if mistakes:
+        counts = [r.get("average_mistakes", math.nan) * r["examples"] for r in records]
+        curves = (("mistakes", counts, "#1f6fb4", "-"), ("proven bound", curves[2][1], "#b2413a", "--"))
+    for name, values, colour, style in curves:
+        pairs = [(n, v) for n, v in zip(seen, values) if math.isfinite(v) and v > 0.0]
+        if not pairs:
+            continue
+        ax.plot(*zip(*pairs), style, color=colour, linewidth=2, marker="o", markersize=3)
+        ax.annotate(name, pairs[-1], xytext=(6, 0), textcoords="offset points", color=colour, va="center", fontsize=9)
+    ax.set_xscale("log")
+    ax.set_yscale("log")
+    ax.set_xlabel("examples")
+    ax.set_ylabel("mistakes" if mistakes else "total loss")
+    ax.set_title(
+        f"{certificate.examples:,} examples: {certificate.status.value.replace('_', ' ')}", loc="left", fontsize=10
+    )
+    ax.margins(x=0.18)
+    ax.spines[["top", "right"]].set_visible(False)
+    ax.grid(True, which="major", alpha=0.25)
+    return ax
