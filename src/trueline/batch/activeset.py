@@ -15,7 +15,7 @@ A column outside W is never dropped on a guess: it is out because a certificate,
 from __future__ import annotations
 
 import dataclasses
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 
@@ -218,18 +218,13 @@ def gram_path(
 ) -> Path:
     """The path from G = X̃'X̃, c = X̃'y and y'y alone, for when there are many more rows than columns."""
     taus, mus = total * alphas * l1_ratio, total * alphas * (1.0 - l1_ratio)
-    solver: Any = ActiveSet(0)
-    solver.size = solver.capacity = c.size
-    solver.G, solver.c = np.ascontiguousarray(G), np.ascontiguousarray(c)
-    solver.U = np.empty(G.shape)
-    solver.order, solver.active = np.empty(c.size, dtype=np.int64), np.zeros(c.size, dtype=np.int8)
-    solver.signs = np.zeros(c.size)
+    solver = ActiveSet(c.size, np.ascontiguousarray(G), np.ascontiguousarray(c))
     B = solver.solve(taus, mus, tolerance, positive)
     h = c - B @ solver.G
     fitted = B @ c
     g = h - mus[:, None] * B
     gaps = lasso_gaps(
-        np.maximum(yy - fitted - np.einsum("pj,pj->p", B, h), 0.0),
+        np.maximum(yy - fitted - np.einsum("pj,pj->p", B, h), 0.0),  # yy − 2c'b + b'Gb = yy − c'b − b'h
         yy - fitted,
         np.abs(B).sum(axis=1),
         np.einsum("pj,pj->p", B, B),
@@ -239,5 +234,4 @@ def gram_path(
         total,
         positive,
     )
-    # wait: ‖r‖² = yy − 2c'b + b'Gb = yy − c'b − b'h
     return Path(alphas, B.T, gaps, np.count_nonzero(B, axis=1), 1, c.size)

@@ -14,55 +14,7 @@ import numpy as np
 from .._jit import kernel
 from ..threads import get_threads, spread
 
-STRIP = 256  # columns whose sums stay in the first-level cache
-
-
-@kernel(reassociate=True)
-def dots_by_column(Xt, R, out, start, stop):
-    """out[p, j] = Σ_i Xt[j, i]·R[p, i]: columns contiguous."""
-    several = R.shape[0]
-    n = R.shape[1]
-    for j in range(start, stop):
-        x = Xt[j]
-        p = 0
-        while p + 4 <= several:
-            r0, r1, r2, r3 = R[p], R[p + 1], R[p + 2], R[p + 3]
-            a = b = c = d = 0.0
-            for i in range(n):
-                v = x[i]
-                a += v * r0[i]
-                b += v * r1[i]
-                c += v * r2[i]
-                d += v * r3[i]
-            out[p, j] = a
-            out[p + 1, j] = b
-            out[p + 2, j] = c
-            out[p + 3, j] = d
-            p += 4
-        while p < several:
-            r = R[p]
-            total = 0.0
-            for i in range(n):
-                total += x[i] * r[i]
-            out[p, j] = total
-            p += 1
-
-
-@kernel(reassociate=True)
-def dots_by_row(X, R, out, start, stop):
-    """The same where rows are contiguous: strips of columns, so that the sums stay in cache."""
-    several = R.shape[0]
-    for left in range(start, stop, STRIP):
-        right = min(left + STRIP, stop)
-        strip = out[:, left:right]
-        strip[:, :] = 0.0
-        for i in range(X.shape[0]):
-            x = X[i, left:right]
-            for p in range(several):
-                weight = R[p, i]
-                sums = strip[p]
-                for j in range(x.shape[0]):
-                    sums[j] += weight * x[j]
+STRIP = 256  # columns of a float32 table that are widened together
 
 
 @kernel
@@ -83,9 +35,11 @@ def dots_by_entry(data, indices, indptr, Rt, out, start, stop):
     for j in range(start, stop):
         for p in range(several):
             sums[p] = 0.0
-        for e in range(indptr[j], indptr[j + 1]):
-            value = data[e]
-            row = Rt[indices[e]]
+        values = data[indptr[j] : indptr[j + 1]]
+        rows = indices[indptr[j] : indptr[j + 1]]
+        for e in range(values.shape[0]):
+            value = values[e]
+            row = Rt[np.uint32(rows[e])]
             for p in range(several):
                 sums[p] += value * row[p]
         for p in range(several):
@@ -140,12 +94,11 @@ class DenseTable(Centred):
         super().__init__(self.X.shape, weights, intercept)
 
     def _products(self, R: np.ndarray) -> np.ndarray:
-        R = np.ascontiguousarray(R)
+        if self.X.dtype == np.float64:
+            return np.asarray(R @ self.X)
         out = np.empty((R.shape[0], self.d))
-        by_column = self.X.flags.f_contiguous
-        read: Any = dots_by_column if by_column else dots_by_row
-        source = self.X.T if by_column else self.X
-        spread(lambda part: read(source, R, out, part[0], part[1]), column_ranges(self.d))
+        for start in range(0, self.d, STRIP):  # widened a strip at a time, never whole
+            out[:, start : start + STRIP] = R @ self.X[:, start : start + STRIP].astype(np.float64)
         return out
 
     def columns(self, chosen: np.ndarray, out: np.ndarray) -> None:
@@ -155,14 +108,20 @@ class DenseTable(Centred):
 
 
 class SparseTable(Centred):
-    """A CSC matrix (made from CSR if need be); zeros stay implicit, centring too."""
+    """A CSC matrix (made from CSR if need be) with rows scaled by √w; centring stays implicit: x̃_j = z_j − mean_j·√w."""
 
     def __init__(self, X: Any, weights: np.ndarray | None = None, intercept: bool = False) -> None:
-        self.X = X.tocsc()
-        super().__init__(self.X.shape, weights, intercept)
+        Z = X.tocsc()
+        if weights is not None:
+            scaled = Z.data * np.sqrt(weights)[Z.indices]
+            Z = type(Z)((scaled, Z.indices, Z.indptr), shape=Z.shape)
+        self.X = Z
+        super().__init__(Z.shape, weights, intercept)
 
     def _products(self, R: np.ndarray) -> np.ndarray:
-        Rt = np.ascontiguousarray(R.T)
+        # The rows were scaled once already: take back what the callers multiplied by.
+        raw = R if self.root is None else np.divide(R, self.root, out=np.zeros_like(R), where=self.root > 0.0)
+        Rt = np.ascontiguousarray(raw.T)
         out = np.empty((R.shape[0], self.d))
         X = self.X
         spread(

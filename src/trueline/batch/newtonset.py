@@ -12,7 +12,7 @@ from __future__ import annotations
 import numpy as np
 
 from .._jit import kernel
-from .triangle import append_columns, remove_column, solve_factor
+from .triangle import append_columns, remove_column, solve_upper
 
 BLOCK = 64  # columns that enter the factor together
 LOOKS = 12  # looks at the correlations before the monotone rule takes over
@@ -32,12 +32,12 @@ def outer_correlations(G, c, size, b, active, h):
 
 
 @kernel
-def enter(U, k, G, order, active, signs, new, count, mu, ridge, block):
+def enter(U, k, half, G, c, order, active, signs, new, count, mu, ridge, block):
     """Let columns enter block by block; those without a pivot lose their sign again. Returns the new k."""
     start = 0
     while start < count:
         stop = min(start + BLOCK, count)
-        k = append_columns(U, k, G, order, new[start:stop], stop - start, mu, ridge, block)
+        k = append_columns(U, k, half, G, c, signs, order, new[start:stop], stop - start, mu, ridge, block)
         start = stop
     for i in range(k):
         active[order[i]] = 1
@@ -48,13 +48,13 @@ def enter(U, k, G, order, active, signs, new, count, mu, ridge, block):
 
 
 @kernel
-def newton_penalty(G, c, size, tau, mu, ridge, slack, positive, order, active, signs, U, k, b, h, z, block, new):
+def newton_penalty(G, c, size, tau, mu, ridge, slack, positive, order, active, signs, U, k, half, b, h, z, block, new):
     """The solution at one penalty from the active set of the last one. Returns (k, looks)."""
     looks = 0
     for _ in range(20 * size + 200):
         for i in range(k):
-            z[i] = c[order[i]] - tau * signs[order[i]]
-        solve_factor(U, k, z)
+            z[i] = half[0, i] - tau * half[1, i]
+        solve_upper(U, k, z)
         if looks < LOOKS:
             left = 0
             for i in range(k - 1, -1, -1):
@@ -63,7 +63,7 @@ def newton_penalty(G, c, size, tau, mu, ridge, slack, positive, order, active, s
                     active[a] = 0
                     signs[a] = 0.0
                     b[a] = 0.0
-                    k = remove_column(U, k, order, i)
+                    k = remove_column(U, k, half, order, i)
                     left += 1
             if left > 0:
                 continue
@@ -86,7 +86,7 @@ def newton_penalty(G, c, size, tau, mu, ridge, slack, positive, order, active, s
                 active[a] = 0
                 signs[a] = 0.0
                 b[a] = 0.0
-                k = remove_column(U, k, order, blocking)
+                k = remove_column(U, k, half, order, blocking)
                 continue
         looks += 1
         outer_correlations(G, c, size, b, active, h)
@@ -110,39 +110,46 @@ def newton_penalty(G, c, size, tau, mu, ridge, slack, positive, order, active, s
         if looks >= LOOKS:
             signs[new[0]] = 1.0 if h[new[0]] > 0.0 else -1.0
         before = k
-        k = enter(U, k, G, order, active, signs, new, count, mu, ridge, block)
+        k = enter(U, k, half, G, c, order, active, signs, new, count, mu, ridge, block)
         if k == before:
             break
     return k, looks
 
 
 @kernel
-def newton_path(G, c, size, taus, mus, ridge, slack, positive, order, active, signs, U, k, B, h, z, block, new):
+def newton_path(G, c, size, taus, mus, ridge, slack, positive, order, active, signs, U, k, half, B, h, z, block, new):
     """Rows of B ← the solutions at successive penalties. Returns the size of the last active set."""
     for p in range(taus.shape[0]):
         if mus[p] > 0.0:  # the factor depends on the penalty: make it anew
             for i in range(k):
                 new[i] = order[i]
                 active[order[i]] = 0
-            k = enter(U, 0, G, order, active, signs, new, k, mus[p], ridge, block)
+            k = enter(U, 0, half, G, c, order, active, signs, new, k, mus[p], ridge, block)
         k, _ = newton_penalty(
-            G, c, size, taus[p], mus[p], ridge, slack, positive, order, active, signs, U, k, B[p], h, z, block, new
+            G, c, size, taus[p], mus[p], ridge, slack, positive, order, active, signs, U, k, half, B[p], h, z, block, new
         )
     return k
 
 
 class ActiveSet:
-    """G, c and the factor of the active set, in buffers that grow; only what was written takes memory."""
+    """G, c and the factor of the active set, in buffers that grow; only what was written takes memory.
 
-    def __init__(self, capacity: int) -> None:
+    With a whole Gram matrix given, the set is complete from the start.
+    """
+
+    def __init__(self, capacity: int, G: np.ndarray | None = None, c: np.ndarray | None = None) -> None:
         self.size = 0
         self.active_size = 0
-        self._allocate(max(capacity, 1))
+        self._allocate(max(capacity, 1), G)
+        if c is not None:
+            self.size = capacity
+            self.c = c
 
-    def _allocate(self, capacity: int) -> None:
+    def _allocate(self, capacity: int, G: np.ndarray | None = None) -> None:
         self.capacity = capacity
-        self.G = np.empty((capacity, capacity))
+        self.G = np.empty((capacity, capacity)) if G is None else G
         self.U = np.empty((capacity, capacity))
+        self.half = np.empty((2, capacity))
         self.c = np.empty(capacity)
         self.order = np.empty(capacity, dtype=np.int64)
         self.active = np.zeros(capacity, dtype=np.int8)
@@ -152,12 +159,13 @@ class ActiveSet:
         """Make room for ``size`` columns."""
         if size <= self.capacity:
             return
-        old, k = (self.G, self.U, self.c, self.order, self.active, self.signs), self.active_size
+        old, k = (self.G, self.U, self.half, self.c, self.order, self.active, self.signs), self.active_size
         n = self.size
         self._allocate(max(size, 2 * self.capacity))
         self.G[:n, :n] = old[0][:n, :n]
         self.U[:k, :k] = old[1][:k, :k]
-        for mine, theirs in zip((self.c, self.order, self.active, self.signs), old[2:], strict=True):
+        self.half[:, :k] = old[2][:, :k]
+        for mine, theirs in zip((self.c, self.order, self.active, self.signs), old[3:], strict=True):
             mine[:n] = theirs[:n]
 
     def keep(self, chosen: np.ndarray) -> None:
@@ -201,6 +209,7 @@ class ActiveSet:
             self.signs,
             self.U,
             self.active_size,
+            self.half,
             B,
             room,
             np.empty(size + 1),

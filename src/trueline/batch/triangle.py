@@ -4,6 +4,9 @@ U lives in the top left corner of a C-ordered buffer, so every inner loop below 
 columns enters by one triangular solve; a column leaves by Givens rotations of the rows under it. Both are backward
 stable. A column enters with its diagonal lifted by ``ridge``·G_jj: columns that coincide, nearly or exactly, then have
 a positive pivot; the rise of the objective, ½·ridge·G_jj·b_j², is seen by the gap like any other error.
+
+The right-hand side c_A − τs is carried along already solved by U', as two further columns ``half`` = U'⁻¹[c_A s]: they
+grow and turn with the factor, and a solve for any τ is left with one triangle instead of two.
 """
 
 from __future__ import annotations
@@ -12,15 +15,8 @@ from .._jit import kernel
 
 
 @kernel(reassociate=True)
-def solve_factor(U, k, z):
-    """z ← (U'U)⁻¹z, in place."""
-    for i in range(k):
-        row = U[i, i + 1 : k]
-        rest = z[i + 1 : k]
-        value = z[i] / U[i, i]
-        z[i] = value
-        for j in range(row.shape[0]):
-            rest[j] -= value * row[j]
+def solve_upper(U, k, z):
+    """z ← U⁻¹z, in place."""
     for i in range(k - 1, -1, -1):
         row = U[i, i + 1 : k]
         rest = z[i + 1 : k]
@@ -31,29 +27,29 @@ def solve_factor(U, k, z):
 
 
 @kernel(reassociate=True)
-def append_columns(U, k, G, order, new, count, mu, ridge, block):
+def append_columns(U, k, half, G, c, signs, order, new, count, mu, ridge, block):
     """Let ``new[:count]`` enter after the k columns in ``order``; a column without a positive pivot stays out.
 
     ``block`` is room for the new columns of U, a row each. Returns the new k.
     """
-    for c in range(count):
+    for entering in range(count):
         for i in range(k):
-            block[c, i] = G[new[c], order[i]]
+            block[entering, i] = G[new[entering], order[i]]
     for i in range(k):
         row = U[i, i + 1 : k]
         diagonal = U[i, i]
-        for c in range(count):
-            value = block[c, i] / diagonal
-            block[c, i] = value
-            rest = block[c, i + 1 : k]
+        for entering in range(count):
+            value = block[entering, i] / diagonal
+            block[entering, i] = value
+            rest = block[entering, i + 1 : k]
             for j in range(row.shape[0]):
                 rest[j] -= value * row[j]
-    for c in range(count):
-        own = block[c, :k]
+    for entering in range(count):
+        own = block[entering, :k]
         square = 0.0
         for j in range(own.shape[0]):
             square += own[j] * own[j]
-        base = G[new[c], new[c]]
+        base = G[new[entering], new[entering]]
         lifted = base * (1.0 + ridge) + mu
         pivot = lifted - square
         if not pivot > 0.01 * ridge * lifted:
@@ -62,10 +58,16 @@ def append_columns(U, k, G, order, new, count, mu, ridge, block):
         for i in range(k):
             U[i, k] = own[i]
         U[k, k] = root
-        order[k] = new[c]
-        for later in range(c + 1, count):
+        for side in range(2):
+            solved = half[side, :k]
+            total = c[new[entering]] if side == 0 else signs[new[entering]]
+            for j in range(solved.shape[0]):
+                total -= own[j] * solved[j]
+            half[side, k] = total / root
+        order[k] = new[entering]
+        for later in range(entering + 1, count):
             other = block[later, :k]
-            total = G[new[later], new[c]]
+            total = G[new[later], new[entering]]
             for j in range(other.shape[0]):
                 total -= other[j] * own[j]
             block[later, k] = total / root
@@ -74,7 +76,7 @@ def append_columns(U, k, G, order, new, count, mu, ridge, block):
 
 
 @kernel(reassociate=True)
-def remove_column(U, k, order, at):
+def remove_column(U, k, half, order, at):
     """Let the column at place ``at`` leave. Returns the new k."""
     for i in range(at):
         row = U[i, at:k]
@@ -93,6 +95,11 @@ def remove_column(U, k, order, at):
             y = lower[j + 1]
             upper[j] = cosine * x + sine * y
             lower[j + 1] = cosine * y - sine * x
+        for side in range(2):
+            x = half[side, i]
+            y = half[side, i + 1]
+            half[side, i] = cosine * x + sine * y
+            half[side, i + 1] = cosine * y - sine * x
     for i in range(at, k - 1):
         order[i] = order[i + 1]
     return k - 1
