@@ -166,7 +166,10 @@ def scan_files(paths: Sequence[str], kind: str, separator: str | None) -> pl.Laz
         "glob": False,
     }
     schema = pl.scan_csv(list(paths), infer_schema_length=INFERENCE_ROWS, **options).collect_schema()
-    return pl.scan_csv(list(paths), schema=_widened(schema), **options)
+    made = pl.scan_csv(list(paths), schema=_widened(schema), **options)
+    if all(dtype == pl.String for dtype in schema.values()) and not made.head(1).collect().height:
+        raise DataError(f"{first} has a header but no rows", where=first)
+    return made
 
 
 def _is_ipc_file(path: str) -> bool:

@@ -275,6 +275,8 @@ def _open(source: Any, block_rows: int | None, separator: str | None) -> Source:
             lambda: (piece for table in tables for piece in _pieces(table, block_rows, separator)),
             block_rows=block_rows,
         )
+    if hasattr(source, "read") and not hasattr(source, "__arrow_c_stream__"):
+        return _open_stream(source, "the stream", block_rows, separator)
     if isinstance(source, Iterator) and not hasattr(source, "__arrow_c_stream__"):
         return Source(
             "the iterator of tables",
@@ -282,8 +284,6 @@ def _open(source: Any, block_rows: int | None, separator: str | None) -> Source:
             rereadable=False,
             block_rows=block_rows,
         )
-    if hasattr(source, "read") and not hasattr(source, "__arrow_c_stream__"):
-        return _open_stream(source, "the stream", block_rows, separator)
     lazily, describe, rows, rereadable = _table(source)
     return Source(describe, lazily, rereadable=rereadable, rows=rows, block_rows=block_rows)
 
