@@ -1,4 +1,4 @@
-"""LinearRegression, Ridge and RidgeCV: closed forms from one pass, with scikit-learn's parameters and meaning."""
+"""LinearRegression: least squares from one pass, with scikit-learn's parameters and meaning."""
 
 from __future__ import annotations
 

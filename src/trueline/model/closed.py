@@ -17,7 +17,8 @@ from ..certify.records import Certificate
 from ..errors import UsageError
 from ..onepass.inference import Inference
 from ..onepass.moments import Moments, Part, part_arrays, part_from
-from ..onepass.squares import Solution, least_squares
+from ..onepass.paths import standard_scales
+from ..onepass.squares import Solution, least_squares, solve_part
 from .linear import LinearModel
 
 
@@ -39,6 +40,38 @@ def least_squares_record(solution: Solution, moments: Moments) -> LinearModel:
         family="least squares",
         fit_intercept=bool(solution.fit_intercept),
         rss=solution.rss,
+    )
+
+
+def fit_ridge(
+    moments: Moments, alphas: np.ndarray, *, fit_intercept: bool = True, standardize: bool = False
+) -> LinearModel:
+    """Ridge with a penalty for each target, as a record with coefficients k×d."""
+    moments = moments.designed()
+    part, d, k = moments.total, len(moments.terms), len(moments.targets)
+    unit = standard_scales(part, d) ** 2 if standardize else np.ones(d)
+    solved = []
+    for alpha in np.unique(alphas):
+        # Equal penalties are solved together; each target keeps its own.
+        solved.append(
+            (
+                alpha,
+                solve_part(part, moments.terms, moments.integer, fit_intercept=fit_intercept, penalty=alpha * unit),
+            )
+        )
+    chosen = [next(s for a, s in solved if a == alphas[t]) for t in range(k)]
+    coef = np.array([chosen[t].coef[t] for t in range(k)]).reshape(k, d)
+    intercept = np.array([chosen[t].intercept[t] for t in range(k)])
+    worst = min((s.certificate for s in chosen), key=lambda c: c.digits, default=None)
+    return linear_record(
+        moments,
+        coef,
+        intercept,
+        worst,
+        family="ridge regression",
+        fit_intercept=bool(fit_intercept),
+        alpha=float(alphas[0]) if len(set(alphas.tolist())) == 1 else alphas,
+        standardize=bool(standardize),
     )
 
 

@@ -46,13 +46,23 @@ def least_squares(moments: Moments, *, fit_intercept: bool = True, rank: str = "
 
 
 def solve_part(
-    part: Part, terms: Sequence[str], integer: np.ndarray, *, fit_intercept: bool = True, rank: str = "minimum-norm"
+    part: Part,
+    terms: Sequence[str],
+    integer: np.ndarray,
+    *,
+    fit_intercept: bool = True,
+    rank: str = "minimum-norm",
+    penalty: np.ndarray | None = None,
 ) -> Solution:
-    """Least squares of the part's last columns on its first ``len(terms)``."""
+    """Least squares of the part's last columns on its first ``len(terms)``, plus Σ penalty_j β_j² if given."""
     if rank not in RANK_CHOICES:
         raise UsageError(f"rank must be one of {', '.join(RANK_CHOICES)}, not {rank!r}", where="rank")
     d = len(terms)
     H, E = products_of(part, fit_intercept)
+    if penalty is not None:
+        H, E = H.copy(), E.copy()
+        place = np.arange(d)
+        H[place, place], E[place, place] = doubled.add(H[place, place], E[place, place], penalty, 0.0 * penalty)
     rounding = rounding_squares(part.raw_squares(), integer)
     factor = factored((H[:d, :d], E[:d, :d]), rounding[:d] + part.noise[:d])
     right = (H[:d, d:], E[:d, d:])

@@ -284,7 +284,7 @@ def _least_squares(
 
 def _reasons(known: Inference, certificate: Any) -> tuple[str, list[str]]:
     """Why tests would mislead, or nothing; and notes."""
-    notes = []
+    notes: list[str] = []
     if known.df_residual < 1:
         return (
             f"{known.part.n} rows cannot judge {known.parameters} parameters; tests need more rows than columns",
@@ -318,8 +318,8 @@ def _asymptotic(model: LinearModel, level: float) -> Summary:
     estimates = np.concatenate([np.ravel(model.intercept), coef]) if intercept else coef
     spread = np.sqrt(np.maximum(np.diagonal(np.asarray(s["covariance"])), 0.0))
     blank = np.full(len(names), np.nan)
-    figures = {
-        name: float(s[name])
+    figures: dict[str, float] = {
+        str(name): float(s[name])
         for name in ("n", "log_likelihood", "null_log_likelihood", "deviance", "dispersion", "aic", "bic")
         if name in s
     }
@@ -353,7 +353,9 @@ def _coefficients_only(model: LinearModel, place: int) -> Summary:
     names = ("(Intercept)", *model.terms)
     estimates = np.concatenate([[np.ravel(model.intercept)[place if np.ndim(model.intercept) else 0]], coef])
     blank = np.full(len(names), np.nan)
-    figures = {k: float(v) for k, v in model.statistics.items() if k in ("n", "alpha", "r_squared", "rss")}
+    figures = {
+        k: float(v) for k, v in model.statistics.items() if k in ("n", "alpha", "r_squared", "rss") and np.ndim(v) == 0
+    }
     return Summary(
         f"{family[:1].upper()}{family[1:]} of {model.targets[place]} on {len(model.terms)} terms",
         names,
