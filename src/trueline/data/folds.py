@@ -1,9 +1,10 @@
 """Which fold a row belongs to: a seeded hash of its values, the same on every engine and in any partitioning.
 
-Row hash h = mix(Σ_j a_j·b_j mod 2⁶⁴), where b_j are the bits of column j's float64 value (a category: a digest of
-its level's text) and a_j an odd number that depends on the seed and the column's name alone: so neither the order
-of the columns nor that of the levels matters. The sum is a multilinear hash, one integer product with the block;
-``mix`` is splitmix64's finaliser, and the fold is ⌊K·h/2⁶⁴⌋.
+Row hash h = mix(Σ_j a_j·b_j mod 2⁶⁴), where b_j are the bits of column j's float64 value, their upper half also xored
+into the lower (a category: a digest of its level's text), and a_j an odd number that depends on the seed and the
+column's name alone: so neither the order of the columns nor that of the levels matters. The xor is needed: numbers
+such as ±1 differ in their top bit only, which a product mod 2⁶⁴ would leave there, and rows of signs would share two
+hashes. The sum is one integer product with the block; ``mix`` is splitmix64's finaliser, the fold ⌊K·h/2⁶⁴⌋.
 """
 
 from __future__ import annotations
@@ -14,6 +15,8 @@ from collections.abc import Sequence
 import numpy as np
 
 MISSING = "\0missing"
+_HALF = np.uint64(32)
+_CACHED = 1 << 16  # numbers whose scratch copy stays in the cache
 
 
 def digest(text: str) -> int:
@@ -29,9 +32,15 @@ def multiplier(name: str, seed: int) -> np.uint64:
 def number_hash(array: np.ndarray, names: Sequence[str], seed: int) -> np.ndarray:
     """The sum over the columns of a float64 array (which must not hold −0.0, nor NaN)."""
     factors = np.array([multiplier(name, seed) for name in names], dtype=np.uint64)
-    if not len(factors):
-        return np.zeros(len(array), dtype=np.uint64)
-    return array.view(np.uint64) @ factors
+    bits = array.view(np.uint64)
+    total = np.zeros(len(array), dtype=np.uint64)
+    step = max(64, _CACHED // max(1, len(factors)))
+    for start in range(0, len(array) if len(factors) else 0, step):
+        part = bits[start : start + step]
+        folded = part >> _HALF
+        folded ^= part
+        np.matmul(folded, factors, out=total[start : start + step])
+    return total
 
 
 def level_hash(codes: np.ndarray, levels: Sequence[str], name: str, seed: int) -> np.ndarray:
