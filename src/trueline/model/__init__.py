@@ -21,6 +21,8 @@ KINDS: dict[str, str] = {
     "ladder": "trueline.online.ladder:RateMixture",
     "recursive": "trueline.online.recursive:RecursiveModel",
     "moments": "trueline.onepass.moments:Moments",
+    "filter": "trueline.signal.filters:AdaptiveFilter",
+    "components": "trueline.onepass.components:Components",
 }
 
 
