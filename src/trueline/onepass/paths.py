@@ -19,10 +19,12 @@ import numpy as np
 
 from .._jit import kernel
 from ..threads import spread
+from .activeset import active_set_path
 from .moments import Moments, Part
 from .squares import products_of
 
 _PLAIN_BELOW = 13  # columns: below, plain Python is done before Numba would be imported
+_ACTIVE_BELOW = 150  # columns: below, exact active sets in NumPy are done before Numba would be imported
 
 
 class RidgePath:
@@ -216,6 +218,10 @@ def gram_path(
     C = np.ascontiguousarray(C, dtype=float)
     c = np.ascontiguousarray(c, dtype=float)
     d = len(c)
+    if d < _ACTIVE_BELOW and not positive and start is None and l1_ratio > 0.0:
+        found = active_set_path(C, c, n, np.asarray(alphas, dtype=float), l1_ratio)
+        if found is not None:
+            return found, _gaps(C, c, yy, n, found, np.asarray(alphas, dtype=float), l1_ratio)
     # Columns of one length keep the steps comparable; the penalty is divided accordingly below, so G itself is used.
     w = np.zeros(d) if start is None else np.array(start, dtype=float)
     q = C @ w
@@ -227,6 +233,21 @@ def gram_path(
         coefs[k], gaps[k] = w, max(gap, 0.0) / n
         q = C @ w  # fresh, so that rounding does not pile up along the path
     return coefs, gaps
+
+
+def _gaps(
+    C: np.ndarray, c: np.ndarray, yy: float, n: float, coefs: np.ndarray, alphas: np.ndarray, l1_ratio: float
+) -> np.ndarray:
+    """The gap of each row of coefficients, by the formula above."""
+    l1, l2 = n * alphas * l1_ratio, n * alphas * (1.0 - l1_ratio)
+    q = coefs @ C
+    across = coefs @ c
+    residual = np.maximum(yy - 2.0 * across + np.einsum("ij,ij->i", coefs, q), 0.0)
+    dual = np.abs(c - q - l2[:, None] * coefs).max(axis=1, initial=0.0)
+    s = np.minimum(1.0, l1 / np.maximum(dual, 1e-300))
+    ridge = l2 * np.einsum("ij,ij->i", coefs, coefs)
+    gap = 0.5 * (1.0 + s * s) * (residual + ridge) + l1 * np.abs(coefs).sum(axis=1) - s * (yy - across)
+    return np.maximum(gap, 0.0) / n
 
 
 def moment_gram(
