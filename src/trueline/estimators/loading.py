@@ -61,6 +61,8 @@ def load(path: str | os.PathLike[str], parts: Any = ()) -> Any:
     where = str(path)
     kind, arrays, meta = file.read(path)
     made = record_class(kind, where=where)
+    if kind == "moments":
+        return made.from_state(arrays, meta)
     name = meta.get("estimator")
     if name is None:
         name = (

@@ -104,7 +104,7 @@ class Ridge(_RidgeFit):
         X, y, sample_weight = checked_arrays(self, X, y, sample_weight)
         moments = Moments.from_arrays(X, y, sample_weight, terms=self._term_names(), digits=self.digits)
         refuse_nonfinite(self, X, moments)
-        self._finish(moments, self.alpha, y.ndim == 1, self.positive)
+        self._finish(moments, self.alpha, y.ndim == 1 or y.shape[1] == 1, self.positive)
         return self
 
     def _fit_moments(self, moments: Moments) -> None:
@@ -179,7 +179,7 @@ class RidgeCV(_RidgeFit):
         X, y, sample_weight = checked_arrays(self, X, y, sample_weight)
         if isinstance(self.cv, str):
             moments = self._gathered(X, y, sample_weight)
-            self._by_gcv(moments, alphas, y.ndim == 1)
+            self._by_gcv(moments, alphas, len(moments.targets) == 1)
         elif self.cv is None:
             moments = self._gathered(X, y, sample_weight)
             self._by_leave_one_out(moments, X, y, sample_weight, alphas)
@@ -253,7 +253,7 @@ class RidgeCV(_RidgeFit):
             self.best_score_ = scores[best, np.arange(k)]
         else:
             self.alpha_, self.best_score_ = float(alphas[best[0]]), float(scores[best[0], 0])
-        self._finish(moments, self.alpha_, y.ndim == 1)
+        self._finish(moments, self.alpha_, y.ndim == 1 or y.shape[1] == 1)
 
     def _kept_errors(
         self, path: RidgePath, X: Any, Y: np.ndarray, sample_weight: Any, alphas: np.ndarray
@@ -285,10 +285,11 @@ class RidgeCV(_RidgeFit):
 
     def _by_folds(self, X: Any, y: np.ndarray, sample_weight: Any, alphas: np.ndarray) -> None:
         folds, splits = fold_numbers(self.cv, X, y)
+        k = 1 if y.ndim == 1 else y.shape[1]
         scoring = "r2" if self.scoring is None else self.scoring
         if folds is None or scoring not in SCORES:
             moments = self._gathered(X, y, sample_weight)
-            self._settle(moments, alphas, self._scores_by_rows(X, y, sample_weight, alphas, splits), y.ndim == 1)
+            self._settle(moments, alphas, self._scores_by_rows(X, y, sample_weight, alphas, splits), k == 1)
             return
         moments = self._gathered(X, y, sample_weight, folds)
         scores = ridge_scores(
@@ -298,7 +299,7 @@ class RidgeCV(_RidgeFit):
             standardize=self.standardize,
             scoring=scoring,
         )
-        self._settle(moments, alphas, scores, y.ndim == 1)
+        self._settle(moments, alphas, scores, k == 1)
 
     def _scores_by_rows(self, X: Any, y: np.ndarray, sample_weight: Any, alphas: np.ndarray, splits: Any) -> np.ndarray:
         """Scores for splits that are no partition, or by a scorer that needs predictions."""

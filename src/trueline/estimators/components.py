@@ -1,0 +1,259 @@
+"""PCA from one pass, with scikit-learn's parameters, attributes and signs."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils.validation import check_array, check_is_fitted, validate_data
+
+from ..errors import DataError, UsageError
+from ..onepass.components import Components, certified, certified_rows, from_rows, randomised, spectrum
+from ..onepass.moments import WIDEST, Moments
+from .arrays import SPARSE
+from .loading import Saved
+
+SOLVERS = ("auto", "full", "covariance_eigh", "randomized", "arpack")
+
+
+class PCA(Saved, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+    """Principal components of any source, from one pass.
+
+    Parameters
+    ----------
+    n_components, copy, whiten, svd_solver, tol, iterated_power, n_oversamples, power_iteration_normalizer, random_state
+        As in scikit-learn. The solver is the eigendecomposition of the d×d products, or subspace iteration on them
+        with ``svd_solver="randomized"``; "arpack" is taken as "full".
+    digits : "auto" or float
+        Accuracy of the products, as in LinearRegression.
+
+    Attributes
+    ----------
+    components_, explained_variance_, explained_variance_ratio_, singular_values_, mean_, n_components_, n_samples_,
+    noise_variance_
+        As in scikit-learn.
+    certificate_ : ExactCertificate
+        Digits of the variances kept.
+
+    Examples
+    --------
+    >>> import numpy as np, trueline as tl
+    >>> X = np.array([[1.0, 1.0], [2.0, 2.1], [3.0, 2.9], [4.0, 4.0]])
+    >>> pca = tl.PCA(n_components=1).fit(X)
+    >>> pca.explained_variance_ratio_.round(3)
+    array([0.999])
+    """
+
+    certificate_: Any
+
+    def __init__(
+        self,
+        n_components=None,
+        *,
+        copy=True,
+        whiten=False,
+        svd_solver="auto",
+        tol=0.0,
+        iterated_power="auto",
+        n_oversamples=10,
+        power_iteration_normalizer="auto",
+        random_state=None,
+        digits="auto",
+    ):
+        self.n_components = n_components
+        self.copy = copy
+        self.whiten = whiten
+        self.svd_solver = svd_solver
+        self.tol = tol
+        self.iterated_power = iterated_power
+        self.n_oversamples = n_oversamples
+        self.power_iteration_normalizer = power_iteration_normalizer
+        self.random_state = random_state
+        self.digits = digits
+
+    def fit(self, X: Any, y: Any = None, **source: Any) -> PCA:
+        """Fit to an array, or to a path or other source (options as for tl.scan)."""
+        if isinstance(X, (str, os.PathLike)) or source:
+            from .sources import scan
+
+            self._fit_moments(scan(X, target=None, digits=self.digits, **source).designed())
+            return self
+        X = validate_data(
+            self,
+            X,
+            accept_sparse=SPARSE,
+            dtype=[np.float64, np.float32],
+            ensure_min_samples=2,
+            ensure_all_finite=False,
+        )
+        n, d = X.shape
+        if d > WIDEST or n <= d:
+            X = check_array(X.toarray() if hasattr(X, "toarray") else X, dtype=np.float64, estimator=self)
+            mean, values, vectors = from_rows(X)
+            self._keep(mean, values, vectors, float(values.sum()), n, min(n, d), d)
+            self.certificate_ = self.record_.certificate = certified_rows(self.explained_variance_, self.components_)
+            return self
+        names = getattr(self, "feature_names_in_", None)
+        moments = Moments.from_arrays(X, None, terms=names, digits=self.digits)
+        if not np.isfinite(moments.total.mean[0]).all():
+            check_array(X, accept_sparse=SPARSE, estimator=self, input_name="X")
+            moments.refuse_nonfinite()
+        self._fit_moments(moments, named=names is not None)
+        return self
+
+    @classmethod
+    def from_moments(cls, moments: Moments, **parameters: Any) -> PCA:
+        """Fit from moments (the target is left out): no row is read again."""
+        estimator = cls(**parameters)
+        estimator._fit_moments(moments.designed())
+        return estimator
+
+    def _fit_moments(self, moments: Moments, named: bool = True) -> None:
+        if self.svd_solver not in SOLVERS:
+            raise UsageError(
+                f"svd_solver must be one of {', '.join(SOLVERS)}, not {self.svd_solver!r}", where="svd_solver"
+            )
+        part, d = moments.total, len(moments.terms)
+        if part.n < 2:
+            raise DataError(f"principal components need at least 2 rows, not {part.n}", where="rows")
+        most = min(part.n, d)
+        total = float(np.trace(part.products[0][:d, :d])) / (part.weight[0] - 1)
+        count = self.n_components
+        if self.svd_solver == "randomized" and isinstance(count, (int, np.integer)) and count < d:
+            from sklearn.utils import check_random_state
+
+            steps = 8 if self.iterated_power == "auto" else int(self.iterated_power)
+            seed = check_random_state(self.random_state)
+            values, vectors = randomised(part, d, self._checked(int(count), most), seed, max(steps, 1))
+        else:
+            values, vectors = spectrum(part, d)
+        self.n_features_in_ = d
+        if named:
+            self.feature_names_in_ = np.array(moments.terms, dtype=object)
+        self._keep(part.mean[0][:d].copy(), values, vectors, total, part.n, most, d, moments)
+        self.certificate_ = certified(part, d, self.explained_variance_, self.components_, moments.integer)
+        self.record_.certificate = self.certificate_
+
+    def _checked(self, count: int, most: int) -> int:
+        if not 0 <= count <= most:
+            raise UsageError(
+                f"n_components must lie between 0 and min(rows, columns) = {most}, not {count}", where="n_components"
+            )
+        return count
+
+    def _count(self, values: np.ndarray, total: float, n: int, most: int) -> int:
+        given = self.n_components
+        if given is None:
+            return most
+        if given == "mle":
+            from sklearn.decomposition._pca import _infer_dimension
+
+            return int(_infer_dimension(values[:most], n))
+        if isinstance(given, (float, np.floating)) and 0 < given < 1:
+            return int(np.searchsorted(np.cumsum(values / total), given, side="right")) + 1
+        if not isinstance(given, (int, np.integer)):
+            raise UsageError(
+                f"n_components must be None, 'mle', a whole number or a share between 0 and 1, not {given!r}",
+                where="n_components",
+            )
+        return self._checked(int(given), most)
+
+    def _keep(
+        self,
+        mean: np.ndarray,
+        values: np.ndarray,
+        vectors: np.ndarray,
+        total: float,
+        n: int,
+        most: int,
+        d: int,
+        moments: Moments | None = None,
+    ) -> None:
+        count = self._count(values, total, n, most)
+        left = (total - values[:count].sum()) / (most - count) if count < most else 0.0
+        terms = moments.terms if moments is not None else tuple(f"x{j}" for j in range(d))
+        self._adopt(
+            Components(
+                terms,
+                mean,
+                vectors[:count].copy(),
+                values[:count].copy(),
+                total,
+                float(max(left, 0.0)),
+                n,
+                bool(self.whiten),
+                None if moments is None else moments.schema,
+            ),
+            named=False,
+        )
+
+    def _record(self) -> Components:
+        check_is_fitted(self)
+        return self.record_
+
+    def _adopt(self, record: Components, named: bool = True) -> None:
+        self.record_ = record
+        self.components_ = record.vectors
+        self.mean_ = record.mean
+        self.explained_variance_ = record.variance
+        total = record.total_variance
+        self.explained_variance_ratio_ = record.variance / total if total > 0 else np.zeros_like(record.variance)
+        self.singular_values_ = np.sqrt(record.variance * (record.n - 1))
+        self.noise_variance_ = record.noise_variance
+        self.n_components_ = len(record.vectors)
+        self.n_samples_ = record.n
+        self.n_features_in_ = len(record.mean)
+        self.certificate_ = record.certificate
+        if named and record.terms != tuple(f"x{j}" for j in range(len(record.terms))):
+            self.feature_names_in_ = np.array(record.terms, dtype=object)
+
+    def _rows(self, X: Any) -> np.ndarray:
+        check_is_fitted(self)
+        if self.record_.schema is not None and not isinstance(X, np.ndarray):
+            return np.asarray(self.record_.schema.encode(X).X)
+        X = validate_data(self, X, accept_sparse=SPARSE, dtype=[np.float64, np.float32], reset=False)
+        return np.asarray(X.toarray() if hasattr(X, "toarray") else X)
+
+    def transform(self, X: Any) -> np.ndarray:
+        """Scores of the rows on the components."""
+        rows = self._rows(X)
+        return self.record_.transform(rows).astype(rows.dtype, copy=False)
+
+    def inverse_transform(self, X: Any) -> np.ndarray:
+        """Rows from their scores."""
+        check_is_fitted(self)
+        return self.record_.restore(check_array(X, dtype=[np.float64, np.float32]))
+
+    def get_covariance(self) -> np.ndarray:
+        """The covariance of the probabilistic model: components, plus noise in the other directions."""
+        check_is_fitted(self)
+        V = self.components_
+        excess = np.maximum(self.explained_variance_ - self.noise_variance_, 0.0)
+        return (V.T * excess) @ V + self.noise_variance_ * np.eye(self.n_features_in_)
+
+    def get_precision(self) -> np.ndarray:
+        """The inverse of ``get_covariance``."""
+        return np.linalg.inv(self.get_covariance())
+
+    def score_samples(self, X: Any) -> np.ndarray:
+        """Log-likelihood of each row under the probabilistic model."""
+        Z = self._rows(X) - self.mean_
+        precision = self.get_precision()
+        sign = np.linalg.slogdet(precision)[1]
+        return -0.5 * (np.einsum("ij,ij->i", Z @ precision, Z) + self.n_features_in_ * np.log(2 * np.pi) - sign)
+
+    def score(self, X: Any, y: Any = None) -> float:
+        """Mean log-likelihood."""
+        return float(self.score_samples(X).mean())
+
+    @property
+    def _n_features_out(self) -> int:
+        return int(self.components_.shape[0])
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        return tags
