@@ -38,9 +38,7 @@ def fit(
     output: Annotated[
         str | None, typer.Option("--output", "-o", help="Save the model here.", show_default=False)
     ] = None,
-    report: Annotated[
-        str | None, typer.Option(help="Write a report here: one HTML file.", show_default=False)
-    ] = None,
+    report: Annotated[str | None, typer.Option(help="Write a report here: one HTML file.", show_default=False)] = None,
     quiet: options.Quiet = False,
     json: options.Json = False,
 ) -> None:

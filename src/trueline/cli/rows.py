@@ -41,7 +41,7 @@ def encoder_of(schema: Any, source: Any) -> Any:
 
     formula = None
     if schema.formula is not None:
-        from ..data.basis import Formula
+        from ..data.formula import Formula
 
         formula = Formula.from_dict(schema.formula)
     return Encoder(

@@ -1,0 +1,155 @@
+"""From what a command found to the report's story: which figures, which words."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ..report import figures
+from ..report.html import Picture, Story
+from ..report.text import number
+
+
+def fit_story(fitted: Any, source: str, command: str) -> Story:
+    """The report of a fit."""
+    from .fit import statistics, title
+    from .telling import linear_rows
+
+    rows = linear_rows(fitted.record)
+    proof = fitted.record.certificate.to_dict() if fitted.record.certificate is not None else None
+    known = statistics(fitted)
+    facts = [("rows", f"{fitted.n:,}"), ("terms", f"{len(fitted.record.terms):,}")]
+    for name, label in (
+        ("r_squared", "R²"),
+        ("residual_std_error", "residual std. error"),
+        ("deviance", "deviance"),
+        ("aic", "AIC"),
+    ):
+        if known[name] is not None:
+            facts.append((label, number(known[name]).rstrip(".")))
+    if proof and proof.get("digits") is not None:
+        facts.append(("correct digits", f"{proof['digits']:.1f}"))
+    if proof and proof.get("relative_gap") is not None:
+        facts.append(("relative gap", f"{proof['relative_gap']:.1e}"))
+    facts.append(("seconds", f"{sum(fitted.seconds.values()):.2f}"))
+    text = title(fitted)
+    return Story(
+        title=f"{fitted.target} from {source.rpartition('/')[2]}",
+        lead=f"{text[:1].upper()}{text[1:]}.",
+        facts=facts[:6],
+        certificate=proof,
+        coefficients=rows,
+        pictures=[*coefficient_picture(fitted, rows), *sample_pictures(fitted), *penalty_pictures(fitted)],
+        notes=fitted.notes,
+        tables=[*penalty_table(fitted), *holdout_table(fitted)],
+        command=command,
+    )
+
+
+def coefficient_picture(fitted: Any, rows: list[dict[str, Any]]) -> list[Picture]:
+    if np.ndim(fitted.record.coef) != 1 or not len(fitted.record.terms):
+        return []
+    log_odds = fitted.record.link == "logistic"
+    what = f"the log-odds of {fitted.record.classes[-1]}" if log_odds else fitted.target
+    caption = (
+        "Each coefficient times the standard deviation of its column, so that columns in different units compare. "
+    )
+    if any(row["low"] is not None for row in rows):
+        caption += "Lines are 95 % intervals; grey ones include zero."
+    if len(rows) - 1 > figures.SHOWN:
+        caption += f" The {figures.SHOWN} largest of {len(rows) - 1:,}."
+    return [Picture("Coefficients", figures.coefficients(rows, fitted.scales, what), caption)]
+
+
+def sample_pictures(fitted: Any) -> list[Picture]:
+    """Fitted against observed, residuals and quantiles, or calibration and scores; from a sample of rows."""
+    if fitted.sample is None or not len(fitted.sample[0]) or np.ndim(fitted.sample[0]) != 1:
+        return []
+    seen, y = fitted.sample
+    shown = len(seen)
+    said = (
+        "All rows."
+        if shown >= fitted.n
+        else f"A sample of {shown:,} of the {fitted.n:,} rows, chosen by hash in the same scan."
+    )
+    record = fitted.record
+    if record.classes:
+        if record.link != "logistic":
+            return []
+        outcome = (y == record.classes[-1]).astype(float)
+        names = (str(record.classes[0]), str(record.classes[-1]))
+        return [
+            Picture("Calibration", figures.calibration(seen, outcome, names[1]), f"Ten groups of equal size; lines are 95 % intervals. On the dashed line, predictions mean what they say. {said}", False),
+            Picture("Predicted probabilities", figures.scores(seen, outcome.astype(int), names), f"The further apart, the better the classes are told from each other. {said}", False),
+        ]  # fmt: skip
+    residual = y - seen
+    return [
+        Picture("Fitted against observed", figures.observed(seen, y, fitted.target), f"On the dashed line, the fit is right. {said}", False),
+        Picture("Residuals", figures.residuals(seen, residual, fitted.target), f"A bend of the median says that a straight line is not enough; a funnel, that the noise grows. {said}", False),
+        Picture("Residuals against a normal distribution", figures.quantiles(residual), f"Points on the dashed line are normal; ends that bend away are heavy or light tails. {said}", False),
+    ]  # fmt: skip
+
+
+def penalty_pictures(fitted: Any) -> list[Picture]:
+    """Paths and cross-validation curves."""
+    made = []
+    for path in fitted.paths:
+        caption = "Coefficients times the deviation of their columns, as the penalty falls; the dashed line is the penalty that cross-validation chose."
+        drawn = figures.path(path["alphas"], path["coefs"], fitted.record.terms, path["best"], path["name"])
+        made.append(Picture(f"{path['name'].capitalize()} path", drawn, caption))
+    curves = [c for c in fitted.curves if len(c["alphas"])]
+    if curves:
+        loss = "mean squared error" if fitted.loss == "squared" else "mean loss"
+        caption = f"The {loss} on rows left out, over the folds of the same scan; bands are one standard error, dots the best."
+        made.append(Picture("Cross-validation", figures.cross_validation(curves), caption))
+    return made
+
+
+def penalty_table(fitted: Any) -> list[tuple[str, list[str], list[list[str]]]]:
+    if not fitted.cross_validation:
+        return []
+    rows = [
+        [
+            row["method"],
+            number(row["alpha"], 4) if row["alpha"] else "–",
+            number(row["error"]),
+            number(row["std_error"], 3),
+            str(row["nonzero"]),
+        ]
+        for row in fitted.cross_validation
+    ]
+    return [("Cross-validated comparison", ["method", "alpha", "error", "std. error", "columns kept"], rows)]
+
+
+def holdout_table(fitted: Any) -> list[tuple[str, list[str], list[list[str]]]]:
+    if not fitted.holdout:
+        return []
+    rows = [[m["name"].replace("_", " "), *(number(m[k]) for k in ("value", "low", "high"))] for m in fitted.holdout]
+    return [(f"On {fitted.held:,} rows held out", ["measure", "value", "95 % from", "to"], rows)]
+
+
+def stream_story(told: dict[str, Any], source: str, command: str) -> Story:
+    """The report of a stream."""
+    rows, last = told["rows"], told["final"]
+    facts = [("examples", f"{last['counter']:,}"), ("average loss", number(last["average_loss"]).rstrip("."))]
+    for key, label in (("regret", "regret"), ("bound", "bound")):
+        if last.get(key) is not None and np.isfinite(last[key]):
+            facts.append((label, number(last[key]).rstrip(".")))
+    caption = "Each example is predicted before its label is seen. The shaded area is the regret: what learning on the way has cost."
+    return Story(
+        title=f"{told['target']} from {source.rpartition('/')[2]}",
+        lead=f"{told['learner']}, learned row by row.",
+        facts=facts,
+        certificate=last.get("certificate"),
+        coefficients=told["coefficients"],
+        pictures=[Picture("Learning curve", figures.learning(rows), caption)] if len(rows) > 1 else [],
+        tables=[progress_table(rows)],
+        command=command,
+    )
+
+
+def progress_table(rows: list[dict[str, Any]]) -> tuple[str, list[str], list[list[str]]]:
+    keys = ("average_loss", "since_last", "best_fixed_loss", "regret", "bound")
+    body = [[f"{row['counter']:,}", *(number(row.get(key)) for key in keys)] for row in rows]
+    return "Progress", ["examples", "average loss", "since last", "best fixed loss", "regret", "bound"], body
