@@ -152,12 +152,20 @@ class Design:
     def correlations(self, g: np.ndarray) -> np.ndarray:
         """X̃ᵀg."""
         self.passes += 1.0
+        return self.standardised_gradient(self._transposed_times(g), float(g.sum()))
+
+    def standardised_gradient(self, raw: np.ndarray, total: float) -> np.ndarray:
+        """X̃ᵀg from Xᵀg and Σg."""
         out = np.empty(self.size)
-        total = g.sum()
-        out[: self.d] = (self._transposed_times(g) - self.shift * total) / self.scale
+        out[: self.d] = (raw - self.shift * total) / self.scale
         if self.intercept:
             out[self.d] = total
         return out
+
+    def unscaled(self, matrix: np.ndarray) -> np.ndarray:
+        """A matrix of shifted columns with their scales divided out."""
+        scale = np.append(self.scale, 1.0) if self.intercept else self.scale
+        return matrix / scale / scale[:, None]
 
     def hessian(self, h: np.ndarray, columns: np.ndarray | None = None) -> np.ndarray:
         """X̃ᵀ diag(h) X̃, of all parameters or of a few, h ≥ 0."""
@@ -174,8 +182,7 @@ class Design:
             block = np.empty((stop - start, self.size))
             standardised_block(self.X, start, stop, shift, root, block)
             total += block.T @ block
-        scale = self._full_scale()
-        return total / scale / scale[:, None]
+        return self.unscaled(total)
 
     def standard_columns(self) -> Any:
         """The columns in the layout that coordinate steps read, not yet standardised. Copies if it must."""
@@ -196,9 +203,6 @@ class Design:
                 column = self.X[:, [j]].toarray().ravel() if self.sparse else self.X[:, j]
                 out[:, k] = (column - self.shift[j]) / self.scale[j]
         return out
-
-    def _full_scale(self) -> np.ndarray:
-        return np.append(self.scale, 1.0) if self.intercept else self.scale
 
     def _times(self, v: np.ndarray) -> np.ndarray:
         if self.sparse or self.X.dtype == np.float64:

@@ -16,7 +16,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from .. import threads
 from .._jit import kernel
+from .design import row_chunks
 
 if TYPE_CHECKING:
     from .risk import Point, Risk
@@ -25,10 +27,10 @@ LARGEST_PROJECTION = 1500  # free parameters that are projected by a factored He
 
 
 @kernel
-def conjugate_sum(loss, ca, y, c, offset):
+def conjugate_sum(loss, ca, y, c, offset, start, stop):
     """Σ c·[V*(a) − a·o] over the rows of positive weight, a = ca/c; infinite outside the domain."""
     total = 0.0
-    for i in range(y.shape[0]):
+    for i in range(start, stop):
         if c[i] > 0.0:
             a = ca[i] / c[i]
             low, high = loss.slope_range(y[i])
@@ -82,10 +84,21 @@ def upper_conjugate_sum(loss, ca, y, c, offset, score):
 
 def dual_value(risk: Risk, point: Point) -> tuple[float, np.ndarray | None]:
     """(value, −X̃ᵀ(c∘a)) of the dual point that belongs to this point; −∞ if none was found."""
-    ca = point.slope if point.dual is None else point.dual
-    ca, z = _balanced(risk, point, ca)
-    if z is None:
+    if point.dual is not None and point.dual_z is not None:
+        foretold = _finished(risk, point, point.dual, point.dual_z.copy())
+        if math.isfinite(foretold[0]):
+            return foretold
+    own = point.dual if point.dual is not None and point.dual_z is None else point.slope
+    return _finished(risk, point, *_balanced(risk, point, own))
+
+
+def _finished(risk: Risk, point: Point, ca: np.ndarray, z: np.ndarray) -> tuple[float, np.ndarray | None]:
+    """The value of a dual point whose free parameters balance; −∞ if they do not."""
+    zero = risk.penalty.free | risk.penalty.unbalanced(point.theta, z)
+    left = float(np.abs(z[zero]).max(initial=0.0))
+    if left > 1e-11 * max(float(np.abs(ca).sum()), 1e-300):
         return -math.inf, None
+    z[zero] = 0.0
     factor = risk.penalty.shrink(z)
     if factor < 1.0:
         ca, z = ca * factor, z * factor
@@ -98,13 +111,20 @@ def dual_value(risk: Risk, point: Point) -> tuple[float, np.ndarray | None]:
 def _conjugates(risk: Risk, point: Point, ca: np.ndarray) -> float:
     offset = np.broadcast_to(0.0, ca.shape) if risk.offset is None else risk.offset
     if hasattr(risk.loss, "conjugate") and hasattr(risk.loss, "slope_range"):
-        return float(conjugate_sum(risk.loss, ca, risk.y, risk.c, np.asarray(offset, dtype=float)))
+        fixed = np.ascontiguousarray(offset, dtype=float)
+        return float(
+            sum(
+                threads.spread(
+                    lambda rows: conjugate_sum(risk.loss, ca, risk.y, risk.c, fixed, *rows), row_chunks(len(ca))
+                )
+            )
+        )
     return float(
         upper_conjugate_sum(risk.loss, ca, risk.y, risk.c, np.ascontiguousarray(offset, dtype=float), point.scores)
     )
 
 
-def _balanced(risk: Risk, point: Point, ca: np.ndarray) -> tuple[np.ndarray, np.ndarray | None]:
+def _balanced(risk: Risk, point: Point, ca: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """(c∘a, −X̃ᵀ(c∘a)) with the correlations of the free parameters brought to 0."""
     design = risk.design
     gradient = risk.gradient(point) if ca is point.slope else design.correlations(ca)
@@ -126,11 +146,6 @@ def _balanced(risk: Risk, point: Point, ca: np.ndarray) -> tuple[np.ndarray, np.
         # In the last digits a step can only hurt; before that it removes all but rounding.
         ca = ca + metric * shift
         z = -design.correlations(ca)
-    zero = must | risk.penalty.unbalanced(point.theta, z)
-    left = float(np.abs(z[zero]).max(initial=0.0))
-    if left > 1e-11 * max(float(np.abs(ca).sum()), 1e-300):
-        return ca, None
-    z[zero] = 0.0
     return ca, z
 
 

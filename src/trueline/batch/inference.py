@@ -76,6 +76,12 @@ def log_likelihood(loss: Any, y: np.ndarray, score: np.ndarray, weights: np.ndar
 def figures(risk: Risk, point: Point, weights: np.ndarray, *, errors: bool) -> dict[str, Any]:
     """The statistics that a summary prints."""
     found: dict[str, Any] = {"n": len(risk.y), "sum_of_weights": float(weights.sum())}
+    if getattr(risk.loss, "name", "") == "logistic" and risk.offset is None:
+        # Its loss is its log-likelihood, and the empty model's is that of a coin.
+        total, share = float(weights.sum()), float(risk.c @ (risk.y > 0.0)) if risk.design.intercept else 0.5
+        found["deviance"] = 2.0 * total * point.loss
+        found["null_deviance"] = -2.0 * total * _coin(float(risk.c @ (risk.y > 0.0)), share)
+        return found | _criteria(risk, point, weights, -total * point.loss, errors)
     deviance = unit_deviance(risk.loss, risk.y, point.scores)
     if deviance is not None:
         found["deviance"] = float(weights @ deviance)
@@ -83,6 +89,16 @@ def figures(risk: Risk, point: Point, weights: np.ndarray, *, errors: bool) -> d
         assert empty is not None
         found["null_deviance"] = float(weights @ empty)
     likelihood = log_likelihood(risk.loss, risk.y, point.scores, weights)
+    return found | _criteria(risk, point, weights, likelihood, errors)
+
+
+def _coin(heads: float, share: float) -> float:
+    """The mean log-likelihood of a coin that shows heads with probability ``share``."""
+    return sum(part * math.log(p) for part, p in ((heads, share), (1.0 - heads, 1.0 - share)) if part > 0.0)
+
+
+def _criteria(risk: Risk, point: Point, weights: np.ndarray, likelihood: float, errors: bool) -> dict[str, Any]:
+    found: dict[str, Any] = {}
     if math.isfinite(likelihood):
         found["log_likelihood"] = likelihood
         free = int(np.count_nonzero(point.theta[: risk.design.d])) + int(risk.design.intercept)

@@ -12,8 +12,11 @@ from .methods import make_penalty
 from .risk import Risk
 
 
-def as_matrix(X: Any) -> Any:
-    """X as CSR, CSC or a two-dimensional array of float64 or float32, finite; nothing is copied that need not be."""
+def as_matrix(X: Any, *, checked: bool = False) -> Any:
+    """X as CSR, CSC or a two-dimensional array of float64 or float32, finite; nothing is copied that need not be.
+
+    ``checked`` says that somebody has looked for NaN and infinity already.
+    """
     if is_sparse(X):
         X = X if X.format in ("csr", "csc") else X.tocsr()
         if X.data.dtype not in (np.float64, np.float32):
@@ -33,6 +36,8 @@ def as_matrix(X: Any) -> Any:
         values = X
     if not X.shape[0] or not X.shape[1]:
         raise DataError(f"X has shape {X.shape}; at least one row and one column are needed", where="X")
+    if checked:
+        return X
     with np.errstate(over="ignore", invalid="ignore"):
         total = values.sum(dtype=np.float64)
     if not np.isfinite(total):

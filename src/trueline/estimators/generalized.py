@@ -123,6 +123,7 @@ class GeneralizedRegression(LinearRecord, RegressorMixin, BaseEstimator):
             max_iter=self.max_iter,
             start=start,
             terms=getattr(self, "feature_names_in_", None),
+            checked=True,
         )
         self._hold(record)
         return self

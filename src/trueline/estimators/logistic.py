@@ -147,6 +147,7 @@ class LogisticRegression(LinearRecord, ClassifierMixin, BaseEstimator):
             max_iter=self.max_iter,
             start=start,
             terms=getattr(self, "feature_names_in_", None),
+            checked=True,
         )
         self._hold(record)
         return self

@@ -103,6 +103,7 @@ class LinearSVC(LinearRecord, ClassifierMixin, BaseEstimator):
             tol=self.tol,
             max_iter=self.max_iter,
             terms=getattr(self, "feature_names_in_", None),
+            checked=True,
         )
         self._hold(record)
         return self

@@ -48,7 +48,17 @@ def class_weights(classes: np.ndarray, index: np.ndarray, given: Any, weights: n
 
 def labelled(y: Any, n: int) -> tuple[np.ndarray, np.ndarray]:
     """(classes, class number of each row); one class alone is refused."""
-    classes, index = np.unique(np.asarray(y), return_inverse=True)
+    y = np.asarray(y)
+    if y.dtype.kind in "biu" and y.size and int(y.max()) - int(y.min()) < 1000:
+        # Small whole numbers are counted, not sorted.
+        low = int(y.min())
+        shifted = np.ravel(y).astype(np.int64) - low
+        present = np.flatnonzero(np.bincount(shifted))
+        place = np.zeros(present[-1] + 1, dtype=np.int64)
+        place[present] = np.arange(len(present))
+        classes, index = (present + low).astype(y.dtype), place[shifted]
+    else:
+        classes, index = np.unique(y, return_inverse=True)
     if index.size != n:
         raise DataError(f"y has {index.size} labels, but X has {n} rows; give one label a row", where="y")
     if len(classes) < 2:
@@ -94,9 +104,10 @@ def fit_logistic(
     terms: Sequence[str] | None = None,
     target: str = "y",
     schema: Any = None,
+    checked: bool = False,
 ) -> LinearModel:
     """Logistic regression of two or more classes: mean loss plus (l1_ratio·‖w‖₁ + ½(1 − l1_ratio)‖w‖²)/(C·Σ weights)."""
-    X = as_matrix(X)
+    X = as_matrix(X, checked=checked)
     n, d = X.shape
     classes, index = labelled(y, n)
     if not C > 0.0:
@@ -175,12 +186,13 @@ def fit_margin(
     terms: Sequence[str] | None = None,
     target: str = "y",
     schema: Any = None,
+    checked: bool = False,
 ) -> LinearModel:
     """A linear support vector classifier, one against the rest for several classes.
 
     The mean loss plus ½(‖w‖² + (b/intercept_scaling)²)/(C·Σ weights), or the 1-norm of the same vector.
     """
-    X = as_matrix(X)
+    X = as_matrix(X, checked=checked)
     n, d = X.shape
     classes, index = labelled(y, n)
     weights = np.ones(n) if sample_weight is None else as_vector(sample_weight, "sample_weight", n, least=0.0)
@@ -235,10 +247,11 @@ def fit_generalized(
     terms: Sequence[str] | None = None,
     target: str = "y",
     schema: Any = None,
+    checked: bool = False,
     **bounds: Any,
 ) -> LinearModel:
     """A generalised linear model: any loss, an offset added to the scores or an exposure that multiplies the means."""
-    X = as_matrix(X)
+    X = as_matrix(X, checked=checked)
     n, d = X.shape
     loss_part, part = make_loss(loss), make_penalty(penalty)
     if getattr(loss_part, "targets", "real") == "sign":
