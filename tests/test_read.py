@@ -152,7 +152,7 @@ def test_a_pipe_is_read_as_it_flows():
 
 
 def test_quoted_line_ends_do_not_cut_a_row(monkeypatch):
-    from trueline.data import files as module
+    from trueline.data import streams as module
 
     monkeypatch.setattr(module, "_PIECE_BYTES", 16)
     text = "name,y\n" + "".join(f'"a\nb,{k}",{k}\n' for k in range(50))

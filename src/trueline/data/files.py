@@ -1,24 +1,20 @@
-"""Files and standard input as lazy Polars frames: formats, separators, compression, and what is wrong with them.
+"""Files as lazy Polars frames: formats, separators, compression, and what is wrong with them.
 
-The suffix names the format, the first bytes confirm it. Files are scanned by Polars' streaming engine (gzip
-and zstd included); standard input is cut into pieces at line ends, so a pipe that never ends is learned from
-as it flows. Integers of text formats are read as float64: a column that begins with whole numbers may go on
-with fractions.
+The suffix names the format, the first bytes confirm it. Files are scanned by Polars' streaming engine, gzip and
+zstd included. Whole numbers of text formats are read as float64: a column that begins with them may go on with
+fractions.
 """
 
 from __future__ import annotations
 
 import glob
-import io
 import os
 import re
-import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..errors import DataError, UsageError, nearest
-from .refusals import explain, header_cells
 
 if TYPE_CHECKING:
     import polars as pl
@@ -31,8 +27,6 @@ FORMATS = {
 }  # fmt: skip
 SPARSE_TEXT = {"svm": "svmlight", "svmlight": "svmlight", "libsvm": "svmlight", "vw": "Vowpal Wabbit"}
 _REMOTE = re.compile(r"^[a-z][a-z0-9+]*://")
-_PIECE_BYTES = 4 << 20
-_PAUSE_SECONDS = 0.05
 
 
 def resolve(path: str) -> list[str]:
@@ -80,7 +74,7 @@ def file_format(path: str) -> str:
         raise DataError(f"cannot read {path}: {error.strerror}", where=path) from None
     if size == 0:
         raise DataError(f"{path} is empty: a table needs a header and at least one row", where=path)
-    found = FORMATS.get(suffix) or _sniff(head)
+    found = FORMATS.get(suffix) or sniff(head)
     if found == "parquet":
         _check_parquet(path, head, size)
     elif found != "ipc" and bare == path.lower():
@@ -96,7 +90,7 @@ def file_format(path: str) -> str:
     return found
 
 
-def _sniff(head: bytes) -> str:
+def sniff(head: bytes) -> str:
     if head[:4] == b"PAR1":
         return "parquet"
     if head[:6] == b"ARROW1":
@@ -152,7 +146,7 @@ def scan_files(paths: Sequence[str], kind: str, separator: str | None) -> pl.Laz
         return pl.scan_ipc(list(paths), glob=False) if _is_ipc_file(paths[0]) else pl.read_ipc_stream(paths[0]).lazy()
     if kind == "ndjson":
         lazy = pl.scan_ndjson(list(paths), infer_schema_length=INFERENCE_ROWS)
-        return pl.scan_ndjson(list(paths), schema=_widened(lazy.collect_schema()))
+        return pl.scan_ndjson(list(paths), schema=widened(lazy.collect_schema()))
     first = str(paths[0])
     chosen = separator or ("\t" if kind == "tsv" else ",")
     header = pl.read_csv(
@@ -166,7 +160,7 @@ def scan_files(paths: Sequence[str], kind: str, separator: str | None) -> pl.Laz
         "glob": False,
     }
     schema = pl.scan_csv(list(paths), infer_schema_length=INFERENCE_ROWS, **options).collect_schema()
-    made = pl.scan_csv(list(paths), schema=_widened(schema), **options)
+    made = pl.scan_csv(list(paths), schema=widened(schema), **options)
     if all(dtype == pl.String for dtype in schema.values()) and not made.head(1).collect().height:
         raise DataError(f"{first} has a header but no rows", where=first)
     return made
@@ -177,7 +171,7 @@ def _is_ipc_file(path: str) -> bool:
         return file.read(6) == b"ARROW1"
 
 
-def _widened(schema: Any) -> Any:
+def widened(schema: Any) -> Any:
     """Whole numbers as float64, and columns empty so far too."""
     import polars as pl
 
@@ -212,141 +206,3 @@ def check_names(names: Sequence[str], describe: str) -> None:
         if name in seen:
             raise DataError(f"{describe} names column {name!r} twice; every column needs a name of its own", where=name)
         seen.add(name)
-
-
-def read_stream(stream: Any, describe: str, separator: str | None) -> Iterator[pl.DataFrame]:
-    """Frames from a byte stream of any format, as the bytes come."""
-    import polars as pl
-
-    pieces = _pieces(stream)
-    head = next(pieces, b"")
-    if head[:2] == b"\x1f\x8b" or head[:4] == b"\x28\xb5\x2f\xfd":
-        pieces = _decompressed(head, pieces)
-        head = next(pieces, b"")
-    if not head.strip():
-        raise DataError(f"{describe} is empty: a table needs a header and at least one row", where=describe)
-    kind = "stream" if head[:4] == b"\xff\xff\xff\xff" else _sniff(head)
-    if kind in ("parquet", "ipc", "stream"):  # these have their index at the end, so they are held whole
-        whole = io.BytesIO(b"".join([head, *pieces]))
-        readers: dict[str, Any] = {"parquet": pl.read_parquet, "ipc": pl.read_ipc, "stream": pl.read_ipc_stream}
-        try:
-            yield readers[kind](whole)
-        except Exception as error:
-            raise explain(error, describe=describe) from None
-        return
-    if b"\0" in head[:4096]:
-        raise DataError(f"{describe} is not text: its first bytes are binary", where=describe)
-    yield from _text_frames(head, pieces, describe, separator, kind == "ndjson")
-
-
-def _text_frames(
-    head: bytes, pieces: Iterator[bytes], describe: str, separator: str | None, ndjson: bool
-) -> Iterator[pl.DataFrame]:
-    import polars as pl
-
-    schema: Any = None
-    chosen = separator or ","
-    options: dict[str, Any] = {}
-    line = 1
-    for text in _whole_lines(head, pieces):
-        if schema is None and not ndjson:
-            first, _, text = text.partition(b"\n")
-            names = header_cells(first, chosen)
-            chosen = check_header(names, chosen, describe, separator is not None, guess=True)
-            names = header_cells(first, chosen)
-            check_names(names, describe)
-            line = 2
-            options = {"separator": chosen, "null_values": MISSING_MARKS, "has_header": False, "new_columns": names}
-            if not text.strip():
-                continue
-        try:
-            if ndjson:
-                schema = schema or _widened(pl.read_ndjson(io.BytesIO(text), infer_schema_length=INFERENCE_ROWS).schema)
-                frame = pl.read_ndjson(io.BytesIO(text), schema=schema)
-            else:
-                if schema is None:
-                    guess = pl.read_csv(text, infer_schema_length=INFERENCE_ROWS, try_parse_dates=True, **options)
-                    schema = _widened(guess.schema)
-                    if len(guess.columns) != len(names):
-                        raise DataError(
-                            f"line 2 of {describe} has {len(guess.columns)} fields where the header names {len(names)}",
-                            where=describe,
-                        )
-                    options.pop("new_columns")
-                frame = pl.read_csv(text, schema=schema, **options)
-        except DataError:
-            raise
-        except Exception as error:
-            refusal = explain(
-                error,
-                describe=f"{describe} (between line {line} and {line + text.count(10)})",
-                names=list(schema or ()),
-            )
-            raise refusal from None
-        line += text.count(10)
-        yield frame
-    if schema is None:
-        raise DataError(f"{describe} has a header but no rows", where=describe)
-
-
-def _pieces(stream: Any) -> Iterator[bytes]:
-    """What has come so far, at most a piece at a time: a slow pipe is not waited for."""
-    import select
-
-    read = getattr(stream, "read1", stream.read)
-    try:
-        number = stream.fileno()
-    except (OSError, AttributeError, io.UnsupportedOperation):
-        number = None
-    parts: list[bytes] = []
-    size = 0
-    while True:
-        waits = parts and number is not None and not select.select([number], [], [], _PAUSE_SECONDS)[0]
-        part = b"" if waits else read(1 << 20)
-        if part:
-            parts.append(part)
-            size += len(part)
-        if parts and (not part or size >= _PIECE_BYTES):
-            yield b"".join(parts)
-            parts, size = [], 0
-        if not part and not waits:
-            return
-
-
-def _decompressed(head: bytes, pieces: Iterator[bytes]) -> Iterator[bytes]:
-    if head[:2] == b"\x1f\x8b":
-        import zlib
-
-        engine: Any = zlib.decompressobj(wbits=47)
-    else:
-        try:
-            import zstandard
-        except ImportError:
-            raise DataError(
-                "zstd on standard input needs the package zstandard; give the file itself", where="-"
-            ) from None
-        engine = zstandard.ZstdDecompressor().decompressobj()
-    for piece in (p for part in ([head], pieces) for p in part):
-        plain = engine.decompress(piece)
-        if plain:
-            yield plain
-
-
-def _whole_lines(head: bytes, pieces: Iterator[bytes]) -> Iterator[bytes]:
-    """The same bytes, cut only at line ends outside quotes."""
-    rest = b""
-    for piece in (p for part in ([head], pieces) for p in part):
-        rest += piece
-        cut = len(rest)
-        while (cut := rest.rfind(b"\n", 0, cut)) >= 0:
-            if rest.count(b'"', 0, cut) % 2 == 0:
-                yield rest[: cut + 1]
-                rest = rest[cut + 1 :]
-                break
-    if rest.strip():
-        yield rest
-
-
-def standard_input() -> Any:
-    """The byte stream behind standard input."""
-    return getattr(sys.stdin, "buffer", sys.stdin)

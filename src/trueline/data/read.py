@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..errors import DataError, TruelineError, UsageError
-from . import files
+from . import files, streams
 from .refusals import explain, sql_error, unknown_column
 
 if TYPE_CHECKING:
@@ -296,13 +296,13 @@ def _pieces(table: Any, block_rows: int | None, separator: str | None) -> Iterat
 
 def _open_path(path: str, block_rows: int | None, separator: str | None) -> Source:
     if path == "-":
-        return _open_stream(files.standard_input(), "standard input", block_rows, separator)
+        return _open_stream(streams.standard_input(), "standard input", block_rows, separator)
     return _open_files(files.resolve(path), block_rows, separator)
 
 
 def _open_stream(stream: Any, describe: str, block_rows: int | None, separator: str | None) -> Source:
     return Source(
-        describe, lambda: files.read_stream(stream, describe, separator), rereadable=False, block_rows=block_rows
+        describe, lambda: streams.read_stream(stream, describe, separator), rereadable=False, block_rows=block_rows
     )
 
 

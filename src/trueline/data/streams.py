@@ -1,0 +1,160 @@
+"""Tables that arrive as bytes, on standard input or a pipe: cut at line ends and read as they flow.
+
+A pipe that pauses is not waited for: what has come so far is given out, so that a learner can follow a live source.
+CSV and NDJSON come in pieces; Parquet and Arrow files have their index at the end and are held whole.
+"""
+
+from __future__ import annotations
+
+import io
+import sys
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from ..errors import DataError
+from .files import INFERENCE_ROWS, MISSING_MARKS, check_header, check_names, sniff, widened
+from .refusals import explain, header_cells
+
+if TYPE_CHECKING:
+    import polars as pl
+
+_PIECE_BYTES = 4 << 20
+_PAUSE_SECONDS = 0.05
+
+
+def read_stream(stream: Any, describe: str, separator: str | None) -> Iterator[pl.DataFrame]:
+    """Frames from a byte stream of any format, as the bytes come."""
+    import polars as pl
+
+    pieces = arrivals(stream)
+    head = next(pieces, b"")
+    if head[:2] == b"\x1f\x8b" or head[:4] == b"\x28\xb5\x2f\xfd":
+        pieces = _decompressed(head, pieces)
+        head = next(pieces, b"")
+    if not head.strip():
+        raise DataError(f"{describe} is empty: a table needs a header and at least one row", where=describe)
+    kind = "stream" if head[:4] == b"\xff\xff\xff\xff" else sniff(head)
+    if kind in ("parquet", "ipc", "stream"):  # these have their index at the end, so they are held whole
+        whole = io.BytesIO(b"".join([head, *pieces]))
+        readers: dict[str, Any] = {"parquet": pl.read_parquet, "ipc": pl.read_ipc, "stream": pl.read_ipc_stream}
+        try:
+            yield readers[kind](whole)
+        except Exception as error:
+            raise explain(error, describe=describe) from None
+        return
+    if b"\0" in head[:4096]:
+        raise DataError(f"{describe} is not text: its first bytes are binary", where=describe)
+    yield from _text_frames(head, pieces, describe, separator, kind == "ndjson")
+
+
+def _text_frames(
+    head: bytes, pieces: Iterator[bytes], describe: str, separator: str | None, ndjson: bool
+) -> Iterator[pl.DataFrame]:
+    import polars as pl
+
+    schema: Any = None
+    chosen = separator or ","
+    options: dict[str, Any] = {}
+    line = 1
+    for text in _whole_lines(head, pieces):
+        if schema is None and not ndjson:
+            first, _, text = text.partition(b"\n")
+            names = header_cells(first, chosen)
+            chosen = check_header(names, chosen, describe, separator is not None, guess=True)
+            names = header_cells(first, chosen)
+            check_names(names, describe)
+            line = 2
+            options = {"separator": chosen, "null_values": MISSING_MARKS, "has_header": False, "new_columns": names}
+            if not text.strip():
+                continue
+        try:
+            if ndjson:
+                schema = schema or widened(pl.read_ndjson(io.BytesIO(text), infer_schema_length=INFERENCE_ROWS).schema)
+                frame = pl.read_ndjson(io.BytesIO(text), schema=schema)
+            else:
+                if schema is None:
+                    guess = pl.read_csv(text, infer_schema_length=INFERENCE_ROWS, try_parse_dates=True, **options)
+                    schema = widened(guess.schema)
+                    if len(guess.columns) != len(names):
+                        raise DataError(
+                            f"line 2 of {describe} has {len(guess.columns)} fields where the header names {len(names)}",
+                            where=describe,
+                        )
+                    options.pop("new_columns")
+                frame = pl.read_csv(text, schema=schema, **options)
+        except DataError:
+            raise
+        except Exception as error:
+            refusal = explain(
+                error,
+                describe=f"{describe} (between line {line} and {line + text.count(10)})",
+                names=list(schema or ()),
+            )
+            raise refusal from None
+        line += text.count(10)
+        yield frame
+    if schema is None:
+        raise DataError(f"{describe} has a header but no rows", where=describe)
+
+
+def arrivals(stream: Any) -> Iterator[bytes]:
+    """What has come so far, at most a piece at a time: a slow pipe is not waited for."""
+    import select
+
+    read = getattr(stream, "read1", stream.read)
+    try:
+        number = stream.fileno()
+    except (OSError, AttributeError, io.UnsupportedOperation):
+        number = None
+    parts: list[bytes] = []
+    size = 0
+    while True:
+        waits = parts and number is not None and not select.select([number], [], [], _PAUSE_SECONDS)[0]
+        part = b"" if waits else read(1 << 20)
+        if part:
+            parts.append(part)
+            size += len(part)
+        if parts and (not part or size >= _PIECE_BYTES):
+            yield b"".join(parts)
+            parts, size = [], 0
+        if not part and not waits:
+            return
+
+
+def _decompressed(head: bytes, pieces: Iterator[bytes]) -> Iterator[bytes]:
+    if head[:2] == b"\x1f\x8b":
+        import zlib
+
+        engine: Any = zlib.decompressobj(wbits=47)
+    else:
+        try:
+            import zstandard
+        except ImportError:
+            raise DataError(
+                "zstd on standard input needs the package zstandard; give the file itself", where="-"
+            ) from None
+        engine = zstandard.ZstdDecompressor().decompressobj()
+    for piece in (p for part in ([head], pieces) for p in part):
+        plain = engine.decompress(piece)
+        if plain:
+            yield plain
+
+
+def _whole_lines(head: bytes, pieces: Iterator[bytes]) -> Iterator[bytes]:
+    """The same bytes, cut only at line ends outside quotes."""
+    rest = b""
+    for piece in (p for part in ([head], pieces) for p in part):
+        rest += piece
+        cut = len(rest)
+        while (cut := rest.rfind(b"\n", 0, cut)) >= 0:
+            if rest.count(b'"', 0, cut) % 2 == 0:
+                yield rest[: cut + 1]
+                rest = rest[cut + 1 :]
+                break
+    if rest.strip():
+        yield rest
+
+
+def standard_input() -> Any:
+    """The byte stream behind standard input."""
+    return getattr(sys.stdin, "buffer", sys.stdin)
