@@ -23,9 +23,24 @@ from .intake import Intake, check_targets, check_weights
 from .members import INTERCEPT_RIDGE
 from .proof import log_certificate, squared_certificate
 
-# (forgetting, ridge in units of column variance) of the Gaussian filters.
-REGRESSION_FILTERS = ((1.0, 1.0), (1.0, 10.0), (1.0, 100.0), (0.99, 0.1), (0.95, 0.1), (0.9, 0.1))
-CLASS_FILTERS = ((1.0, 0.1), (1.0, 1.0), (1.0, 10.0), (0.998, 0.3), (0.99, 0.3), (0.95, 1.0))
+# (forgetting, ridge in units of column variance, least memory per column) of the Gaussian filters: the factor is at
+# least 1 − 1/(memory·columns), because d weights cannot be learned from fewer than about d examples.
+REGRESSION_FILTERS = (
+    (1.0, 1.0, 0.0),
+    (1.0, 10.0, 0.0),
+    (1.0, 100.0, 0.0),
+    (0.99, 0.1, 2.0),
+    (0.95, 0.1, 1.0),
+    (0.9, 0.1, 0.5),
+)
+CLASS_FILTERS = (
+    (1.0, 0.1, 0.0),
+    (1.0, 1.0, 0.0),
+    (1.0, 10.0, 0.0),
+    (0.998, 0.3, 4.0),
+    (0.99, 0.3, 2.0),
+    (0.95, 1.0, 1.0),
+)
 REGRESSION_RATES = (1.0, 0.03, 0.1, 0.3, 0.02, 0.1, 0.5, 0.3, 3.0, 30.0)
 CLASS_RATES = (0.1, 1.0, 0.03, 0.3, 0.1, 1.0, 10.0, 0.0)
 LARGEST_FILTER = 301 * 301  # entries of one member's matrices
@@ -78,6 +93,12 @@ class MixtureModel:
         self.filters = 0
         self.steps = 0
         self.centred = True
+        self.fitted_width = -1
+
+    def __setstate__(self, saved: dict[str, Any]) -> None:
+        # An unpickled array may be a read-only map of a file; the loops write.
+        self.__dict__ |= saved
+        self.arrays = {name: np.array(array) for name, array in self.arrays.items()}
 
     # -- what it is ---------------------------------------------------------------------------------------------
 
@@ -106,7 +127,7 @@ class MixtureModel:
         """What each member is, in the order of the weights."""
         pairs = REGRESSION_FILTERS if self.task == "regression" else CLASS_FILTERS
         what = "least squares" if self.task == "regression" else "Kalman logistic"
-        filters = [f"{what}, forgetting {forget:g}, ridge {ridge:g}" for forget, ridge in pairs[: self.filters]]
+        filters = [f"{what}, forgetting {forget:g}, ridge {ridge:g}" for forget, ridge, _ in pairs[: self.filters]]
         if self.task == "regression":
             steps = ["normalised steps", *(f"AdaGrad {r:g}" for r in REGRESSION_RATES[1:4])]
             steps += [f"constant step {r:g}" for r in REGRESSION_RATES[4:7]]
@@ -196,8 +217,7 @@ class MixtureModel:
             part = rows.part(at, stop)
             out, learned = self._run(part, y[at:stop], c[at:stop])
             pieces.append(out)
-            if self.hindsight is not None:
-                self._remember(part, y[at:stop], learned, c[at:stop])
+            self._remember(part, y[at:stop], learned, c[at:stop])
             at = stop
             if len(counted) >= due:
                 self.progress.append(self._record())
@@ -209,7 +229,7 @@ class MixtureModel:
         learning = y is not None
         target = np.zeros(n) if y is None else y
         weight = np.ones(n) if c is None else c
-        size = a["columns"].shape[1] + 1 if self.intake.width + 1 > a["columns"].shape[1] + 1 else self.intake.width + 1
+        size = self.intake.width + 1
         head = (rows.values, rows.indices, rows.starts, rows.dense, target, weight, self.centred, learning, size)
         if self.task == "regression":
             out = np.zeros(n)
@@ -236,17 +256,22 @@ class MixtureModel:
     def _prepare(self, sparse: bool) -> None:
         """Make room for the columns known by now; beyond the filters' limit, go over to gradient members."""
         width = self.intake.width
+        if self.arrays and width == self.fitted_width:
+            return
         if not self.arrays:
             self._begin(width, sparse)
+        elif self.filters and not self._narrow(width):
+            self._go_wide(width)
         elif width > self.arrays["columns"].shape[1]:
-            if self.filters and not self._narrow(width):
-                self._go_wide(width)
-            else:
-                self._grow(max(width, min(2 * self.arrays["columns"].shape[1], width + 4096)))
-        if self.hindsight is not None and width > LARGEST:
+            self._grow(max(width, min(2 * self.arrays["columns"].shape[1], width + 4096)))
+        self.fitted_width = width
+        if width > LARGEST:
             self.hindsight = None
         if self.hindsight is not None:
             self.hindsight.widen(width)
+        if self.filters:
+            forget, _, memory = np.array(REGRESSION_FILTERS if self.task == "regression" else CLASS_FILTERS).T
+            self.arrays["forget"][:] = np.maximum(forget, 1.0 - 1.0 / np.maximum(memory * width, 1.0))
 
     def _begin(self, width: int, sparse: bool) -> None:
         regression = self.task == "regression"
@@ -283,7 +308,6 @@ class MixtureModel:
                 "transitions": np.zeros((self.class_count, self.class_count)),
                 "trust": np.full(members, 1.0 / members),
             }
-        self.hindsight = Hindsight(width) if self.keeps_moments and width <= LARGEST else None
 
     def _grow(self, width: int) -> None:
         for name in _GROWING:
@@ -301,9 +325,9 @@ class MixtureModel:
         """
         old, own = self.arrays, self._own
         best = int(np.argmin(old["losses"][2 : 2 + self.filters]))
-        had = old["columns"].shape[1]
-        w = old["w"][best * own : (best + 1) * own]
-        shift, mean, squares, nonzero = (old["columns"][row] for row in (0, 1, 2, 6))
+        had = self.fitted_width
+        w = old["w"][best * own : (best + 1) * own, : had + 1]
+        shift, mean, squares, nonzero = (old["columns"][row, :had] for row in (0, 1, 2, 6))
         totals = old["totals"]
         settled = float(old["losses"].min())
         self._begin(width, sparse=True)
@@ -332,16 +356,20 @@ class MixtureModel:
     def _remember(self, rows: Any, y: np.ndarray, learned: np.ndarray, c: np.ndarray) -> None:
         """Count rows in the moments as the filters saw them: differences from the shift, 0 before a column varied."""
         kept = c > 0.0
-        assert self.hindsight is not None
         width = self.intake.width
-        shift, born = self.arrays["columns"][0, :width], self.arrays["columns"][7, :width]
+        if not self.keeps_moments or width > LARGEST or not kept.any():
+            return
+        if self.hindsight is None:
+            if self.examples > int(kept.sum()):
+                return
+            self.hindsight = Hindsight(self.arrays["columns"][0, :width], self.arrays["totals"][numbers.ORIGIN])
         dense = rows.matrix(width)[kept]
-        dense -= shift
+        dense -= self.hindsight.shift
         if self.filters:
+            born = self.arrays["columns"][7, :width]
             number = self.examples - len(dense) + 1 + np.arange(len(dense))
             dense[(born == 0.0) | (number[:, None] < born)] = 0.0
-        origin = self.arrays["totals"][numbers.ORIGIN]
-        self.hindsight.add(dense, y[kept] - origin, learned[kept] - origin, c[kept])
+        self.hindsight.add(dense, y[kept], learned[kept], c[kept])
 
     def member_coefficients(self) -> np.ndarray:
         """(members, scores, 1 + width): intercept and coefficients of every member, on the columns as given."""
@@ -447,6 +475,7 @@ class MixtureModel:
         try:
             made = cls(meta["task"], meta["classes"], meta["certificate"])
             made.intake = Intake(meta["names"], int(meta["width"]))
+            made.fitted_width = made.intake.width
             made.filters, made.steps, made.centred = int(meta["filters"]), int(meta["steps"]), bool(meta["centred"])
             made.phase_loss, made.phase_gap, made.phase_logs = meta["phases"]
             made.progress = [dict(record) for record in meta["progress"]]
