@@ -109,7 +109,8 @@ class _Classification(ClassifierMixin, Streaming):
 
     def predict(self, X: Any) -> np.ndarray:
         """The most likely label of each row."""
-        return self.classes_[self._winners(self._raw(X))]
+        winners = self._winners(self._raw(X))
+        return self.classes_[winners]
 
     def _winners(self, raw: np.ndarray) -> np.ndarray:
         if raw.ndim == 1:

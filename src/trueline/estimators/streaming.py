@@ -12,6 +12,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from ..errors import UsageError, nearest
+from ..online.inputs import refuse_bad_rows
 from ..online.model import OnlineModel
 from ..parts import geometries, losses, penalties, rates
 from .loading import Saved
@@ -57,7 +58,7 @@ class Streaming(Saved, BaseEstimator):
         if first:
             self._prepare(y)
             self._start(X.shape[1])
-        self.record_.learn(X, self._code(y), weights)
+        self._learn_block(X, self._code(y), weights)
         return self
 
     def _learn(self, X: Any, y: np.ndarray, weights: Any, order: np.ndarray | None) -> None:
@@ -79,6 +80,8 @@ class Streaming(Saved, BaseEstimator):
                 bar.update(task, completed=stop)
 
     def _learn_block(self, X: Any, y: np.ndarray, weights: Any, order: np.ndarray | None = None) -> None:
+        if self.record_.kind == "mixture":
+            refuse_bad_rows(X, self.record_.names)
         if order is None:
             self.record_.learn(X, y, weights)
         elif self.record_.kind == "mixture":
@@ -125,9 +128,12 @@ class Streaming(Saved, BaseEstimator):
 
     def _rows(self, X: Any) -> Any:
         check_is_fitted(self, "record_")
-        return validate_data(
+        X = validate_data(
             self, X, accept_sparse="csr", dtype=np.float64, order="C", ensure_all_finite=False, reset=False
         )
+        if self.record_.kind == "mixture":
+            refuse_bad_rows(X, self.record_.names)
+        return X
 
     # One example
 

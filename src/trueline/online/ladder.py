@@ -3,7 +3,8 @@
 Member k suffers L_k with its prediction clipped to the label range seen. The mixture predicts the weighted mean of
 the members' scores, weights ∝ exp(−η_t L_k) with η_t = ln K/Δ_{t−1}; Δ adds up how much the mixture's loss exceeds the
 mix loss. Then L ≤ L_k + 2Δ for every k (aggregate.py has the proof; it uses only that the loss is convex in the
-score), so every member's own theorem bounds the mixture too. A member whose rate overflows stays at its last weights.
+score), so every member's own theorem bounds the mixture too. A member whose rate overflows
+stays at its first weights from then on.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ import numpy as np
 from .._jit import kernel
 from ..certify.records import Certificate, RegretCertificate, Status
 from ..data.rows import rows_of
-from ..errors import UsageError
+from ..errors import DataError, UsageError
 from ..parts.rates import Rate
 from . import inputs, regret, state
 from .aggregate import mix_loss, posterior, rate
@@ -86,6 +87,10 @@ class RateMixture:
         self.progress: list[dict[str, Any]] = []
         self._marks = [1, 0.0, 0.0]
 
+    def __setstate__(self, saved: dict[str, Any]) -> None:
+        # An unpickled array may be a read-only map of a file; the loop writes.
+        self.__dict__ |= {name: np.array(v) if isinstance(v, np.ndarray) else v for name, v in saved.items()}
+
     @property
     def names(self) -> list[str]:
         return self.members[0].names
@@ -152,7 +157,7 @@ class RateMixture:
         return out
 
     def _member_scores(self, k: int, rows: Any, X: Any, targets: Any, weights: Any, some: np.ndarray) -> np.ndarray:
-        """A member's scores before each of its updates; one that overflows stops learning and goes on predicting."""
+        """A member's scores before each of its updates; one that overflows stays at its first weights."""
         member = self.members[k]
         out = np.empty((len(member.heads), len(some)))
         done = 0
@@ -167,6 +172,9 @@ class RateMixture:
                 member._restore(before)
                 done = 0
             self.dead[k] = True
+            for head in member.heads:
+                head.table[state.DUAL] = 0.0
+            member._name(member.names)
         out[:, done:] = member.scores(X[some[done:]])
         for head in member.heads:
             head.numbers[state.ROUNDS] += len(some) - done
@@ -177,7 +185,7 @@ class RateMixture:
         X = inputs.matrix(X)
         inputs.check_width(X, self.names)
         inputs.refuse_bad_rows(X, self.names)
-        return self._outward(self._mixed(np.array([member.scores(X) for member in self.members])))
+        return self._outward(self._mixed(np.array([_finite_scores(member, X) for member in self.members])))
 
     def _mixed(self, scores: np.ndarray) -> np.ndarray:
         if self.loss.targets == "real" and self.totals[0, 2] <= self.totals[0, 3]:
@@ -307,3 +315,12 @@ class RateMixture:
         mixture.dead = arrays["dead"] > 0.5
         mixture.progress, mixture._marks = meta["progress"], meta["marks"]
         return mixture
+
+
+def _finite_scores(member: OnlineModel, X: Any) -> np.ndarray:
+    """A member's scores; one whose weights have run away counts as the largest number, not as a refusal."""
+    try:
+        return member.scores(X)
+    except DataError:
+        rows = [X @ w[1:] + w[0] for w in (member.weights(h) for h in range(len(member.heads)))]
+        return np.clip(np.nan_to_num(np.array(rows), nan=0.0), -state.HUGE, state.HUGE)

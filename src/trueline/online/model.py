@@ -31,6 +31,10 @@ class Head:
         self.table = table
         self.numbers = numbers
 
+    def __setstate__(self, saved: dict[str, Any]) -> None:
+        # An unpickled array may be a read-only map of a file; the engine writes.
+        self.table, self.numbers = np.array(saved["table"]), np.array(saved["numbers"])
+
 
 class OnlineModel:
     """An online learner of any loss in any geometry.
@@ -104,6 +108,10 @@ class OnlineModel:
         self._last_loss = self._last_weight = 0.0
         if names is not None:
             self._name(names)
+
+    def __getstate__(self) -> dict[str, Any]:
+        # Layouts hold compiled entries, which a pickle cannot; they are made again when needed.
+        return self.__dict__ | {"_layouts": {}, "_last_keys": None, "_last_layout": None}
 
     # What it is
 

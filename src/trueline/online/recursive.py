@@ -112,6 +112,10 @@ class RecursiveModel:
         if names is not None:
             self._name(names)
 
+    def __setstate__(self, saved: dict[str, Any]) -> None:
+        # An unpickled array may be a read-only map of a file; the loop writes.
+        self.__dict__ |= {name: np.array(v) if isinstance(v, np.ndarray) else v for name, v in saved.items()}
+
     @property
     def examples(self) -> int:
         return int(self.numbers[ROUNDS])

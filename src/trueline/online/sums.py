@@ -75,6 +75,10 @@ class Sums:
         waiting[:, keep] = self.waiting
         self.G, self.waiting = G, waiting
 
+    def __setstate__(self, saved: dict[str, Any]) -> None:
+        # An unpickled array may be a read-only map of a file.
+        self.G, self.waiting, self.count = np.array(saved["G"]), np.array(saved["waiting"]), saved["count"]
+
     def copy(self) -> Sums:
         twin = Sums.__new__(Sums)
         twin.G, twin.waiting, twin.count = self.G.copy(), self.waiting.copy(), self.count

@@ -54,7 +54,7 @@ def regret_plot(records: list[dict[str, Any]], certificate: Any, ax: Any = None)
         ax = Figure(figsize=(7.0, 4.2), layout="constrained").subplots()
     seen = [record["examples"] for record in records]
     mistakes = hasattr(certificate, "mistakes")
-    curves = (
+    curves: tuple[Any, ...] = (
         ("loss suffered", [r["average_loss"] * r["examples"] for r in records], "#1f6fb4", "-"),
         ("best fixed weights", [r.get("comparator_loss", math.nan) for r in records], "#3a8f4d", "-"),
         ("proven bound", [r.get("bound", math.nan) for r in records], "#b2413a", "--"),
