@@ -94,7 +94,8 @@ def settle(score, offset, reach, hit):
     far = score + reach * (hit - logistic(score - offset))
     low, high = min(score, far), max(score, far)
     at = score
-    for _ in range(30):
+    step = high - low
+    for _ in range(100):
         p = logistic(at - offset)
         value = at - score - reach * (hit - p)
         if value > 0.0:
@@ -102,11 +103,13 @@ def settle(score, offset, reach, hit):
         else:
             low = at
         new = at - value / (1.0 + reach * p * (1.0 - p))
-        if not low <= new <= high:
+        # Far from the root Newton's steps can cycle between the ends: take one only if it is in the bracket and short.
+        if not (low <= new <= high and abs(new - at) <= 0.5 * step):
             new = 0.5 * (low + high)
-        if abs(new - at) <= 1e-10 * (1.0 + abs(at)):
-            return new
+        step = abs(new - at)
         at = new
+        if step <= 1e-10 * (1.0 + abs(at)):
+            break
     return at
 
 

@@ -15,56 +15,67 @@ LARGEST = 2000  # columns up to which the moments are kept
 
 
 class Hindsight:
-    """Weighted moments of [u, y, ỹ]: columns, label, and the label as the learner used it."""
+    """Weighted moments of [y, ỹ, u]: label, label as the learner used it, columns less their shift."""
 
-    def __init__(self, width: int) -> None:
-        self.width = width
+    def __init__(self, shift: np.ndarray, origin: float) -> None:
+        self.shift = np.array(shift, dtype=np.float64)
+        self.origin = float(origin)
         self.weight = 0.0
-        self.mean = np.zeros(width + 2)
-        self.products = np.zeros((width + 2, width + 2))
-        self.waiting = np.zeros((GROUP, width + 3))
+        room = len(self.shift) + 2
+        self.mean = np.zeros(room)
+        self.products = np.zeros((room, room))
+        self.waiting = np.zeros((GROUP, room + 1))  # weights first
         self.count = 0
 
+    @property
+    def width(self) -> int:
+        return len(self.shift)
+
     def widen(self, width: int) -> None:
-        """Room for columns that appear late; they were 0 until now."""
-        old, add = self.width, width - self.width
-        if add <= 0:
+        """Columns that appear late; they were 0 until now."""
+        if width <= self.width:
             return
-        where = np.full(add, old)
-        self.mean = np.insert(self.mean, where, 0.0)
-        self.products = np.insert(np.insert(self.products, where, 0.0, axis=0), where, 0.0, axis=1)
-        self.waiting = np.insert(self.waiting, where, 0.0, axis=1)
-        self.width = width
+        self.shift = np.concatenate([self.shift, np.zeros(width - self.width)])
+        room = len(self.mean)
+        if width + 2 > room:
+            more = max(width + 2, min(2 * room, LARGEST + 2)) - room
+            self.mean = np.pad(self.mean, (0, more))
+            self.products = np.pad(self.products, ((0, more), (0, more)))
+            self.waiting = np.pad(self.waiting, ((0, 0), (0, more)))
 
     def add(self, rows: np.ndarray, y: np.ndarray, learned: np.ndarray, weights: np.ndarray) -> None:
-        """Add rows (n, width), labels, labels learned from, weights."""
+        """Add rows (n, width) already less their shift, labels, labels learned from, weights."""
         at = 0
         while at < len(y):
             take = min(GROUP - self.count, len(y) - at)
             spot = self.waiting[self.count : self.count + take]
-            spot[:, : self.width] = rows[at : at + take]
-            spot[:, self.width] = y[at : at + take]
-            spot[:, self.width + 1] = learned[at : at + take]
-            spot[:, self.width + 2] = weights[at : at + take]
+            spot[:, 0] = weights[at : at + take]
+            spot[:, 1] = y[at : at + take] - self.origin
+            spot[:, 2] = learned[at : at + take] - self.origin
+            spot[:, 3 : self.width + 3] = rows[at : at + take]
             self.count += take
             at += take
             if self.count == GROUP:
-                self.weight, self.mean, self.products = self._merged()
+                used = self.width + 2
+                self.weight, self.mean[:used], self.products[:used, :used] = self._merged()
+                self.waiting[:] = 0.0
                 self.count = 0
 
     def _merged(self) -> tuple[float, np.ndarray, np.ndarray]:
+        used = self.width + 2
+        old_mean, old_products = self.mean[:used], self.products[:used, :used]
         if self.count == 0:
-            return self.weight, self.mean, self.products
-        rows = self.waiting[: self.count, :-1]
-        weights = self.waiting[: self.count, -1]
+            return self.weight, old_mean, old_products
+        weights = self.waiting[: self.count, 0].copy()
+        rows = self.waiting[: self.count, 1 : used + 1]
         own = float(weights.sum())
         mean = weights @ rows / own
         centred = rows - mean
         scaled = centred * weights[:, None]
         total = self.weight + own
-        gap = mean - self.mean
-        products = self.products + centred.T @ scaled + np.outer(gap, gap * (self.weight * own / total))
-        return total, self.mean + gap * (own / total), products
+        gap = mean - old_mean
+        products = old_products + centred.T @ scaled + np.outer(gap, gap * (self.weight * own / total))
+        return total, old_mean + gap * (own / total), products
 
     def best(self, ridge: np.ndarray | None = None, learned: bool = False) -> tuple[np.ndarray, float]:
         """((intercept, weights), loss + ridge) of the minimiser of Σc(y − w₀ − w·u)² + Σ ridge_j·w_j².
@@ -73,7 +84,7 @@ class Hindsight:
         """
         weight, mean, products = self._merged()
         d = self.width
-        label = d + 1 if learned else d
+        label = 1 if learned else 0
         if weight == 0.0:
             return np.zeros(d + 1), 0.0
         # Moments of (1, u): uncentred only in the intercept's row, where the ridge makes it necessary.
@@ -81,30 +92,42 @@ class Hindsight:
         penalty = np.zeros(d) if ridge is None else ridge[1:]
         # Profile the intercept: with ridge r₀ it equals weight·(ȳ − w·ū)/(weight + r₀); what remains is a rank-one term.
         share = weight * first / (weight + first)
-        G = products[:d, :d] + share * np.outer(mean[:d], mean[:d])
-        b = products[:d, label] + share * mean[:d] * mean[label]
+        centre = mean[2:]
+        G = products[2:, 2:] + share * np.outer(centre, centre)
+        b = products[2:, label] + share * centre * mean[label]
         square = products[label, label] + share * mean[label] ** 2
         w = _solve(G + np.diag(penalty), b)
         value = square - 2.0 * (b @ w) + w @ (G @ w) + penalty @ (w * w)
-        intercept = weight * (mean[label] - w @ mean[:d]) / (weight + first)
+        intercept = weight * (mean[label] - w @ centre) / (weight + first)
         return np.concatenate([[intercept], w]), max(float(value), 0.0)
+
+    def outside(self, weights: np.ndarray) -> np.ndarray:
+        """(intercept, weights) on the columns and labels as given."""
+        out = weights.copy()
+        out[0] += self.origin - weights[1:] @ self.shift
+        return out
+
+    def scale(self) -> float:
+        """The labels' sum of squares about their mean: what rounding errors are measured against."""
+        return float(self._merged()[2][1, 1])
 
     def to_state(self) -> dict[str, np.ndarray]:
         return {
-            "hindsight_mean": self.mean,
-            "hindsight_products": self.products,
-            "hindsight_waiting": self.waiting,
-            "hindsight_counts": np.array([self.weight, self.count], dtype=float),
+            "hindsight_shift": self.shift.copy(),
+            "hindsight_mean": self.mean.copy(),
+            "hindsight_products": self.products.copy(),
+            "hindsight_waiting": self.waiting.copy(),
+            "hindsight_counts": np.array([self.origin, self.weight, self.count], dtype=float),
         }
 
     @classmethod
     def from_state(cls, arrays: dict[str, np.ndarray]) -> Hindsight:
-        made = cls(len(arrays["hindsight_mean"]) - 2)
+        origin, weight, count = arrays["hindsight_counts"]
+        made = cls(arrays["hindsight_shift"], origin)
         made.mean = arrays["hindsight_mean"].copy()
         made.products = arrays["hindsight_products"].copy()
         made.waiting = arrays["hindsight_waiting"].copy()
-        made.weight = float(arrays["hindsight_counts"][0])
-        made.count = int(arrays["hindsight_counts"][1])
+        made.weight, made.count = float(weight), int(count)
         return made
 
 

@@ -8,9 +8,11 @@ A *filter* f keeps weights w_f and P_f = A_f⁻¹, the inverse of its regularise
 The ridge ρ is in units of each column's variance: a column enters with A_jj = ρ·v_j when it first varies, and when
 its variance has doubled the difference is added to A_jj by a rank-one update. So λ = 1 keeps the identity
 Σ e²/(1 + q) ≤ min_w Σ(y − w·u)² + wᵀA₀w with A₀ the *last* ridge: raising A₀ never lowers that minimum.
-Forgetting would let P grow without limit where nothing excites it: P_jj is capped at 2/(ρ·v_j), again by rank one.
+Forgetting would let P grow without limit where nothing excites it: P_jj is brought back to 1/(ρ·v_j) by rank one
+when it has passed four times that.
 
-Gradient members, and filters that keep only the diagonal of A, work on standardised values z; the value's own row counts in its scale, so |z| ≤ √t always.
+Gradient members, and filters that keep only the diagonal of A, work on standardised values z; a value counts in its
+own scale, so |z| ≤ √t always.
 """
 
 from __future__ import annotations
@@ -22,6 +24,7 @@ from .._jit import kernel
 INTERCEPT_RIDGE = 0.01
 # A column whose spread is below this fraction of its size (squared) is constant up to rounding.
 DEAD = 1e-20
+WOUND = 4.0  # P_jj in units of the ridge's at which forgetting is undone
 
 
 @kernel(reassociate=True)
@@ -36,10 +39,11 @@ def dot(table, f, u, size):
 @kernel(reassociate=True)
 def product(P, f, u, size, Pu):
     """Pu ← P_f u; returns uᵀPu, never negative."""
+    own = P[f]
     for i in range(size):
         total = 0.0
         for j in range(size):
-            total += P[f, i, j] * u[j]
+            total += own[i, j] * u[j]
         Pu[i] = total
     q = 0.0
     for i in range(size):
@@ -50,9 +54,11 @@ def product(P, f, u, size, Pu):
 @kernel
 def downdate(P, f, v, size, inflate):
     """P_f ← (P_f − vvᵀ)·inflate; the products commute, so P stays symmetric to the last bit."""
+    own = P[f]
     for i in range(size):
+        vi = v[i]
         for j in range(size):
-            P[f, i, j] = (P[f, i, j] - v[i] * v[j]) * inflate
+            own[i, j] = (own[i, j] - vi * v[j]) * inflate
 
 
 @kernel
@@ -102,7 +108,7 @@ def tend(w, P, f, size, columns, ridge, forget, v):
     if forget < 1.0:
         for j in range(1, size):
             unit = ridge * columns[3, j - 1]
-            if unit > 0.0 and P[f, j, j] * unit > 2.0:
+            if unit > 0.0 and P[f, j, j] * unit > WOUND:
                 strengthen(w, P, f, j, size, unit - 1.0 / P[f, j, j], v)
     return 0
 

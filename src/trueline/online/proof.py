@@ -16,7 +16,7 @@ column; Σa² ≤ R². Mixture: aggregate.py. Last term: what the cap hid from t
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -53,7 +53,7 @@ def squared_certificate(model: MixtureModel) -> RegretCertificate:
     worst = None
     if model.hindsight is not None:
         inside, comparator_loss = model.hindsight.best()
-        comparator = _outside(model, inside)
+        comparator = model.hindsight.outside(inside)
         if model.filters and not restarts:
             bound, theorem, worst = math.inf, SQUARED, 0.0
             for f in range(model.filters):
@@ -62,12 +62,12 @@ def squared_certificate(model: MixtureModel) -> RegretCertificate:
                 ridge = np.concatenate([[INTERCEPT_RIDGE], a["ridge"][f] * a["columns"][3, : model.width]])
                 weights, least = model.hindsight.best(ridge, learned=True)
                 # What the recursion summed must not exceed the minimum: the arithmetic, checked by other arithmetic.
-                scale = max(least, 1e-12 * float(model.hindsight.products[-1, -1]), 1e-300)
+                scale = max(least, 1e-12 * model.hindsight.scale(), 1e-300)
                 worst = max(worst, float(a["ledger"][f, 0]) / scale)
                 total = extra + max(least, float(a["ledger"][f, 0])) + float(a["ledger"][f, 1])
                 total += float(t[numbers.OVERSHOOT])
                 if total < bound:
-                    bound, bound_comparator = total, _outside(model, weights)
+                    bound, bound_comparator = total, model.hindsight.outside(weights)
             held = worst <= 1.0 + 1e-6
     assumptions = [
         Assumption(
@@ -105,14 +105,6 @@ def squared_certificate(model: MixtureModel) -> RegretCertificate:
         bound_comparator=bound_comparator,
         theorem=theorem,
     )
-
-
-def _outside(model: Any, weights: np.ndarray) -> np.ndarray:
-    """(intercept, coefficients) on the columns and labels as given."""
-    shift = model.arrays["columns"][0, : model.width]
-    out = weights.copy()
-    out[0] += model.arrays["totals"][numbers.ORIGIN] - weights[1:] @ shift
-    return out
 
 
 def log_certificate(model: MixtureModel) -> RegretCertificate:

@@ -1,0 +1,364 @@
+"""The mixture's theorems tried on adversarial streams, its exact resumption, its doors, and a rival on real streams."""
+
+from __future__ import annotations
+
+import math
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import sparse
+
+from trueline import model as records
+from trueline.certify.records import from_dict
+from trueline.errors import DataError, UsageError
+from trueline.online import classify, regress
+from trueline.online.hindsight import Hindsight
+from trueline.online.mixture import MixtureModel
+
+QUICK = settings(max_examples=40, deadline=None)
+KINDS = ("noise", "linear", "contrary", "outlier", "constant", "scales", "drift", "steps", "collinear")
+
+
+def stream(kind: str, seed: int, n: int = 120, d: int = 4) -> tuple[np.ndarray, np.ndarray]:
+    """A stream made to hurt: what each kind does is in its name."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, d)) * np.logspace(-3, 3, d) + rng.normal(size=d) * 100
+    w = rng.normal(size=d) / np.logspace(-3, 3, d)
+    y = X @ w + rng.normal(size=n)
+    if kind == "noise":
+        y = rng.standard_t(2, size=n)
+    elif kind == "outlier":
+        y[rng.integers(0, n, 2)] = rng.choice([1e9, -1e9, 1e5], 2)
+    elif kind == "constant":
+        X[:, 1] = 7.1
+        X[:, 2] = np.where(np.arange(n) < n // 2, 3.3, X[:, 2])
+    elif kind == "scales":
+        X[n // 2 :] *= 1e6
+        y[n // 2 :] *= 1e4
+    elif kind == "drift":
+        y = np.einsum("ij,ij->i", X, np.cumsum(rng.normal(size=(n, d)), axis=0) / np.logspace(-3, 3, d))
+    elif kind == "steps":
+        y = np.repeat(rng.normal(size=n // 20 + 1) * 10, 20)[:n]
+    elif kind == "collinear":
+        X[:, 3] = X[:, 0] * 2 - X[:, 1] + 1e-9 * rng.normal(size=n)
+    return X, y
+
+
+def played(kind: str, seed: int, weights: np.ndarray | None = None) -> MixtureModel:
+    X, y = stream(kind, seed)
+    model = MixtureModel("regression")
+    if kind != "contrary":
+        model.learn(X, y, weights)
+        return model
+    rng = np.random.default_rng(seed)
+    for i in range(len(X)):
+        # The label is always at the far end of the range from the prediction.
+        label = (-1.0 if model.predict(X[i : i + 1])[0] > 0 else 1.0) * rng.choice([1.0, 1.0, 3.0])
+        model.learn(X[i : i + 1], [label], None if weights is None else weights[i : i + 1])
+    return model
+
+
+@QUICK
+@given(st.sampled_from(KINDS), st.integers(0, 10**6), st.booleans())
+def test_regret_to_every_member_and_the_whole_bound(kind, seed, weighted):
+    weights = np.random.default_rng(seed).choice([0.0, 0.5, 1.0, 4.0], 120) if weighted else None
+    model = played(kind, seed, weights)
+    t, losses, tops = model.arrays["totals"], model.arrays["losses"], model.arrays["tops"]
+    first, low, high = t[regress.FIRST_LOSS], t[regress.LOW], t[regress.HIGH]
+    slack = 1e-9 * (losses.max() + tops.max()) + 1e-300
+    R2 = t[regress.LARGEST_WEIGHT] * (high - low) ** 2
+    learned_loss = t[regress.LOSS] - first - t[regress.CAPPED_EXCESS]
+    # Regret of the static level to every member, and of the top to the static level; then the a-priori forms.
+    assert tops[0] <= losses.min() + 2 * t[regress.GAP_STATIC] + slack
+    assert learned_loss <= tops.min() + 2 * t[regress.GAP_TOP] + slack + 1e-9 * t[regress.LOSS]
+    assert t[regress.GAP_STATIC] <= 2 * R2 * math.log(len(losses)) + R2 + slack
+    assert t[regress.GAP_TOP] <= 2 * R2 * math.log(3) + R2 + slack
+    # The least squares members against every fixed w, the recursion against the moments.
+    certificate = model.certificate()
+    assert certificate.loss <= certificate.bound * (1 + 1e-9)
+    assert certificate.comparator_loss <= certificate.bound * (1 + 1e-9)
+    assert model.hindsight is not None
+    for f in range(3):
+        ridge = np.concatenate([[0.01], model.arrays["ridge"][f] * model.arrays["columns"][3, : model.width]])
+        _, least = model.hindsight.best(ridge, learned=True)
+        ledger = model.arrays["ledger"][f]
+        assert ledger[0] <= least * (1 + 1e-5) + 1e-9 * model.hindsight.scale()
+        assert losses[2 + f] <= ledger.sum() + t[regress.OVERSHOOT] + slack
+        # The a-priori form: R² times the growth of the log-determinant, and Σa² ≤ R².
+        assert ledger[1] <= R2 * 60 * (model.width + 1)
+    assert t[regress.OVERSHOOT] <= R2 * (1 + 1e-9)
+    if kind != "collinear":
+        assert certificate.proven
+
+
+def test_bound_is_not_trivially_loose():
+    X, y = stream("linear", 3, n=2000)
+    model = MixtureModel("regression")
+    model.learn(X, y)
+    certificate = model.certificate()
+    inside = certificate.loss - model.arrays["totals"][regress.FIRST_LOSS]
+    assert inside >= 0.8 * (certificate.bound - model.arrays["totals"][regress.FIRST_LOSS])
+    # The comparator is least squares.
+    A = np.column_stack([np.ones(len(y)), X])
+    best = np.linalg.lstsq(A, y, rcond=None)[0]
+    assert certificate.comparator_loss == pytest.approx(float(((A @ best - y) ** 2).sum()), rel=1e-8)
+    assert np.allclose(A @ certificate.comparator, A @ best, atol=1e-6)
+    assert from_dict(certificate.to_dict()).bound == certificate.bound
+
+
+def test_moments_are_those_of_the_rows():
+    rng = np.random.default_rng(0)
+    X, y, c = rng.normal(size=(150, 3)) + 50, rng.normal(size=150), rng.random(150) + 0.1
+    moments = Hindsight(X[0], y[0])
+    moments.add(X[:70] - X[0], y[:70], y[:70], c[:70])
+    moments.widen(4)
+    wide = np.column_stack([X - X[0], np.where(np.arange(150) < 70, 0.0, rng.normal(size=150))])
+    moments.add(wide[70:], y[70:], y[70:], c[70:])
+    ridge = np.array([0.5, 1.0, 2.0, 0.0, 3.0])
+    A = np.column_stack([np.ones(150), wide])
+    exact = np.linalg.solve((A * c[:, None]).T @ A + np.diag(ridge), (A * c[:, None]).T @ (y - y[0]))
+    value = float(c @ (y - y[0] - A @ exact) ** 2 + ridge @ exact**2)
+    weights, least = moments.best(ridge, learned=True)
+    assert least == pytest.approx(value, rel=1e-9) and np.allclose(weights, exact, atol=1e-8)
+
+
+@QUICK
+@given(st.integers(0, 10**6), st.sampled_from([2, 3]), st.booleans(), st.sampled_from(["rows", "labels", "contrary"]))
+def test_log_loss_bound(seed, classes, weighted, kind):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(90, 3)) * [1, 1e4, 1e-4]
+    y = rng.integers(0, classes, 90)
+    if kind == "rows":
+        y = (X[:, 0] > 0).astype(int) + (classes > 2) * (X[:, 1] > 1e4)
+    c = rng.choice([0.0, 0.3, 1.0, 5.0], 90) if weighted else np.ones(90)
+    model = MixtureModel("binary") if classes == 2 else MixtureModel("multiclass", "abc")
+    loss = 0.0
+    for i in range(90):
+        p = model.predict(X[i : i + 1])[0]
+        chances = np.array([1 - p, p]) if classes == 2 else p
+        assert chances.min() > 0 and chances.sum() == pytest.approx(1)
+        label = int(np.argmin(chances)) if kind == "contrary" else int(y[i])
+        loss -= c[i] * math.log(chances[label])
+        before = model.learn(X[i : i + 1], [2 * label - 1 if classes == 2 else label], c[i : i + 1])
+        assert np.array_equal(before[0], p) if i else np.allclose(before[0], p)
+    certificate = model.certificate()
+    members = len(model.members)
+    assert certificate.loss == pytest.approx(loss)
+    assert certificate.loss <= certificate.bound and certificate.proven
+    if not weighted:
+        assert certificate.bound == pytest.approx(certificate.comparator_loss + math.log(members) + math.log(3))
+    assert model.arrays["losses"].shape == (members,) and model.weights.sum() == pytest.approx(1)
+
+
+def state_equal(a: MixtureModel, b: MixtureModel) -> bool:
+    left, right = a.to_state(), b.to_state()
+    return left[1] == right[1] and all(np.array_equal(left[0][name], right[0][name]) for name in left[0] | right[0])
+
+
+@pytest.mark.parametrize("task", ["regression", "binary", "multiclass"])
+def test_rows_blocks_files_and_dicts_give_the_same_bits(task, tmp_path):
+    X, y = stream("scales", 5, n=150)
+    y = y if task == "regression" else np.where(y > 0, 1.0, -1.0) if task == "binary" else (np.arange(150) // 7) % 3.0
+    make = lambda: MixtureModel(task, "abc" if task == "multiclass" else None)  # noqa: E731
+    block, rows, halves = make(), make(), make()
+    out = block.learn(X, y)
+    singly = np.concatenate([rows.learn(X[i : i + 1], y[i : i + 1]) for i in range(len(y))])
+    assert np.array_equal(out, singly) and state_equal(block, rows)
+    first = halves.learn(X[:67], y[:67])
+    records.save(halves, tmp_path / "half.tl")
+    again = records.load(tmp_path / "half.tl")
+    assert np.array_equal(out, np.concatenate([first, again.learn(X[67:], y[67:])])) and state_equal(block, again)
+    assert np.array_equal(block.predict(X), again.predict(X))
+    named = make()
+    dicts = [named.learn_one({f"c{j}": v for j, v in enumerate(row)}, label) for row, label in zip(X, y)]
+    assert np.array_equal(np.array(dicts), out)
+    assert named.names == ["c0", "c1", "c2", "c3"] and np.array_equal(named.coef, block.coef)
+    thin = make()
+    assert np.allclose(thin.learn(sparse.csr_matrix(X), y), out, rtol=1e-9)
+    assert [r["examples"] for r in block.progress] == [1, 2, 4, 8, 16, 32, 64, 128]
+    assert all(r["loss"] <= r["bound"] * (1 + 1e-9) for r in block.progress)
+
+
+def test_features_appear_vanish_and_may_be_words():
+    rng = np.random.default_rng(1)
+    model = MixtureModel("regression")
+    effect = {"red": 5.0, "green": -3.0, "blue": 0.0}
+    errors = []
+    for t in range(600):
+        colour = str(rng.choice(list(effect)))
+        x = {"colour": colour, "on": bool(rng.integers(2)), "size": float(rng.normal())}
+        y = effect[colour] + 2.0 * x["on"] + x["size"]
+        if t >= 300:
+            x["late"] = float(rng.normal() * 1e-4)
+            y += 3e4 * x["late"]
+        if t % 3 == 0:
+            y -= x.pop("size")
+        expected = model.predict_one(x)
+        assert model.learn_one(x, y) == expected
+        errors.append(abs(expected - y))
+    assert model.names[:3] == ["colour=" + model.names[0][7:], "on", "size"] or "on" in model.names
+    assert np.mean(errors[250:300]) < 0.2 and np.mean(errors[550:]) < 0.5
+    assert model.certificate().proven and len(model.coef) == len(model.names)
+    assert model.predict_one({"never seen": 1.0, "colour": "violet"}) == model.predict_one({})
+
+
+def test_many_words_turn_filters_into_gradient_members():
+    rng = np.random.default_rng(2)
+    effect = rng.normal(size=900)
+    for task in ("regression", "binary"):
+        model = MixtureModel(task)
+        losses = []
+        for t in range(1500):
+            where = np.unique((min(900, 20 + t) * rng.random(6)).astype(int))
+            score = effect[where].sum()
+            y = score if task == "regression" else (1.0 if score > 0 else -1.0)
+            p = model.learn_one({f"w{j}": 1.0 for j in where}, y)
+            losses.append((p - y) ** 2 if task == "regression" else -math.log(p if y > 0 else 1 - p))
+        assert model.filters == 0 and model.width > 600
+        certificate = model.certificate()
+        assert certificate.proven and certificate.loss <= certificate.bound
+        assert np.mean(losses[-200:]) < (0.6 * np.var(effect) * 6 if task == "regression" else 0.6)
+        records_state = MixtureModel.from_state(*model.to_state())
+        assert records_state.learn_one({"w3": 1.0, "new": 2.0}, 1.0) == model.learn_one({"w3": 1.0, "new": 2.0}, 1.0)
+
+
+def test_wide_arrays_dense_and_sparse():
+    rng = np.random.default_rng(3)
+    X = rng.normal(size=(500, 310)) * (rng.random((500, 310)) < 0.05)
+    y = X[:, :5] @ [5, -5, 4, 3, -6.0]
+    dense, thin = MixtureModel("regression"), MixtureModel("regression")
+    dense.learn(X + 1000.0, y)
+    out = thin.learn(sparse.csr_matrix(X), y)
+    assert dense.filters == thin.filters == 0 and dense.centred and not thin.centred
+    for model in (dense, thin):
+        certificate = model.certificate()
+        assert certificate.proven and certificate.comparator_loss < 1e-6 and certificate.loss <= certificate.bound
+    assert np.mean((out[400:] - y[400:]) ** 2) < np.var(y[400:])
+
+
+def test_one_wild_label_does_not_freeze_the_mixture():
+    X, y = stream("linear", 8, n=600)
+    clean = MixtureModel("regression").learn(X, y)
+    wild = y.copy()
+    wild[200] = 1e9
+    model = MixtureModel("regression")
+    out = model.learn(X, wild)
+    late = slice(400, 600)
+    assert np.abs(out[late] - y[late]).mean() < 3 * np.abs(clean[late] - y[late]).mean()
+    certificate = model.certificate()
+    assert certificate.proven and certificate.loss <= certificate.bound
+    assert not certificate.assumptions[0].held and certificate.assumptions[0].worst == 1.0
+
+
+def test_units_do_not_matter():
+    X, y = stream("linear", 9, n=300)
+    out = MixtureModel("regression").learn(X, y)
+    scaled = MixtureModel("regression").learn(X * [2.0**-20, 2.0**30, 1.0, 2.0**7], y * 2.0**12) / 2.0**12
+    assert np.allclose(out, scaled, rtol=1e-9)
+
+
+def test_weights_of_zero_teach_nothing_and_merging_is_refused():
+    X, y = stream("linear", 10)
+    c = np.where(np.arange(len(y)) % 2, 1.0, 0.0)
+    model, half = MixtureModel("regression"), MixtureModel("regression")
+    model.learn(X, y, c)
+    half.learn(X[1::2], y[1::2])
+    assert state_equal(model, half)
+    with pytest.raises(UsageError, match="merged or averaged"):
+        model.merge(half)
+
+
+@pytest.mark.parametrize(
+    ("X", "y", "weights", "words"),
+    [
+        ([[1.0, float("nan"), 1, 1]], [1.0], None, "column 1 has nan in row 0"),
+        ([[1.0, 2, 3, float("inf")]], [1.0], None, "column 3"),
+        ([[1.0, 2, 3, 1e308]], [1.0], None, "column 3"),
+        ([[1.0, 2, 3]], [1.0], None, "3 columns"),
+        ([["a", 2, 3, 4]], [1.0], None, "must be numbers"),
+        ([[1.0, 2, 3, 4]], [0.3], None, "−1 or \\+1"),
+        ([[1.0, 2, 3, 4]], [1.0, 1.0], None, "1 rows and 2 targets"),
+        ([[1.0, 2, 3, 4]], [1.0], [-1.0], "not negative"),
+        ([1.0, 2.0], [1.0], None, "two-dimensional"),
+    ],
+)
+def test_refusals_change_nothing(X, y, weights, words):
+    model = MixtureModel("binary")
+    data, _ = stream("linear", 11)
+    model.learn(data, np.where(data[:, 0] > 0, 1, -1))
+    before = MixtureModel.from_state(*model.to_state())
+    with pytest.raises(DataError, match=words):
+        model.learn(X, y, weights)
+    assert state_equal(model, before)
+    with pytest.raises(DataError, match="no names"):
+        model.learn_one({"a": 1.0}, 1)
+
+
+def test_dict_refusals_name_the_feature():
+    model = MixtureModel("regression")
+    model.learn_one({"a": 1.0}, 2.0)
+    for bad in (float("nan"), None, [1], 1e300):
+        with pytest.raises(DataError, match="feature 'b'"):
+            model.learn_one({"a": 1.0, "b": bad}, 2.0)
+    with pytest.raises(DataError, match="target"):
+        model.learn_one({"a": 1.0, "c": 1.0}, float("nan"))
+    assert model.names == ["a"] and model.examples == 1
+    with pytest.raises(UsageError, match="task"):
+        MixtureModel("ranking")
+    assert MixtureModel("regression").predict([[1.0]])[0] == 0.0
+    assert MixtureModel("multiclass", "abc").predict([[1.0]]).tolist() == [[1 / 3] * 3]
+
+
+PLAIN = """
+import numpy as np
+from trueline.online.mixture import MixtureModel
+rng = np.random.default_rng(0)
+X = rng.normal(size=(40, 2)) * [1, 100]
+print(repr(MixtureModel("regression").learn(X, X @ [1, 0.1]).tolist()))
+print(repr(MixtureModel("multiclass", "abc").learn(X[:20], np.arange(20) % 3).ravel().tolist()))
+"""
+
+
+def test_plain_python_gives_the_same():
+    def run(**environment: str) -> list[list[float]]:
+        done = subprocess.run(
+            [sys.executable, "-c", PLAIN], env=os.environ | environment, capture_output=True, text=True, check=True
+        )
+        return [eval(line) for line in done.stdout.splitlines()]
+
+    for compiled, plain in zip(run(), run(NUMBA_DISABLE_JIT="1")):
+        compiled, plain = np.array(compiled), np.array(plain)
+        assert np.abs(compiled - plain).max() < 1e-12 * np.abs(plain).max(), np.abs(compiled - plain)
+
+
+def test_beats_river_on_its_own_streams():
+    pytest.importorskip("river")
+    from river import datasets, linear_model, preprocessing
+
+    rival = preprocessing.StandardScaler() | linear_model.LinearRegression(intercept_lr=0.1)
+    ours = MixtureModel("regression", certificate=False)
+    errors = np.zeros(2)
+    for x, y in datasets.TrumpApproval():
+        errors[0] += abs(ours.learn_one(x, y) - y)
+        errors[1] += abs(rival.predict_one(x) - y)
+        rival.learn_one(x, y)
+    assert errors[0] < 0.5 * errors[1]
+    chance = MixtureModel("binary")
+    loss = 0.0
+    for x, y in datasets.Phishing():
+        p = chance.learn_one(x, 1.0 if y else -1.0)
+        loss -= math.log(p if y else 1 - p)
+    assert loss / 1250 < 0.2705  # River's documented settings, measured in benchmarks/online_streams.py
+
+
+def test_kalman_score_solves_its_equation():
+    cases = [(0.0, 0.0, 4.0, 1.0), (-30.0, 5.0, 1e6, 1.0), (3.0, -2.0, 1e-9, 0.0), (8.0, 0.0, 50.0, 0.0)]
+    for score, offset, reach, hit in cases:
+        at = classify.settle(score, offset, reach, hit)
+        after = score + reach * (hit - classify.logistic(at - offset))
+        assert at == pytest.approx(after, abs=1e-6 * (1 + reach * 1e-3))
