@@ -126,7 +126,25 @@ def newton_path(G, c, size, taus, mus, ridge, slack, positive, order, active, si
                 active[order[i]] = 0
             k = enter(U, 0, half, G, c, order, active, signs, new, k, mus[p], ridge, block)
         k, _ = newton_penalty(
-            G, c, size, taus[p], mus[p], ridge, slack, positive, order, active, signs, U, k, half, B[p], h, z, block, new
+            G,
+            c,
+            size,
+            taus[p],
+            mus[p],
+            ridge,
+            slack,
+            positive,
+            order,
+            active,
+            signs,
+            U,
+            k,
+            half,
+            B[p],
+            h,
+            z,
+            block,
+            new,
         )
     return k
 

@@ -1,0 +1,275 @@
+"""Lasso and elastic net by the fastest certified route: one door for paths and single penalties.
+
+| table                                   | route                                                                   |
+|-----------------------------------------|-------------------------------------------------------------------------|
+| dense, rows ≥ columns, columns ≤ 2,000  | the whole Gram matrix once, active-set Newton on it                     |
+| dense, wide                             | working sets, active-set Newton on their lazily built Gram matrix       |
+| sparse                                  | working sets, epochs and conjugate gradients (Newton while small)       |
+| no L1 part (``l1_ratio=0``)             | one linear system, of the smaller of rows and columns                   |
+
+Penalties far apart are bridged by helper penalties, so that every solution starts from a near one; a single penalty is
+reached the same way. Gaps are always those of the data as given: the Gram route goes back to the rows where rounding
+of the Gram matrix could hide an error of the size of the tolerance.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import numpy as np
+
+from ..certify.lasso import LassoGaps, lasso_gaps, ridge_gaps
+from ..certify.records import Assumption, GapCertificate, Status
+from .activeset import Path, dense_path, gram_path
+from .centred import Centred, DenseTable, SparseTable
+from .sparsepath import sparse_path
+
+GRAM_COLUMNS = 2000
+ROWS = 2048  # rows of a block of the centred Gram matrix
+RATIO = 1.6  # neighbouring penalties further apart than this get helpers between them
+ROUNDING = 1e-13  # relative error that a Gram matrix may hide
+
+
+@dataclasses.dataclass
+class LassoFit:
+    """Solutions at each penalty, in the order of ``alphas``: coefficients (columns × penalties), intercepts, gaps."""
+
+    alphas: np.ndarray
+    coefs: np.ndarray
+    intercepts: np.ndarray
+    gaps: LassoGaps
+    passes: int
+    tolerance: float
+
+    def certificate(self, place: int = -1) -> GapCertificate:
+        """What is proven about one of the solutions."""
+        return gap_certificate(
+            float(self.gaps.primal[place]), float(self.gaps.dual[place]), self.tolerance, float(self.alphas[place])
+        )
+
+
+def gap_certificate(
+    primal: float, dual: float, tolerance: float, alpha: float, assumptions: tuple[Assumption, ...] = ()
+) -> GapCertificate:
+    """The certificate of one lasso or elastic-net solution."""
+    gap = max(primal - dual, 0.0)
+    relative = gap / primal if primal > 0.0 else 0.0
+    proven = relative <= tolerance
+    advice = ""
+    if not proven:
+        advice = (
+            "alpha = 0 has no dual to certify with; LinearRegression solves and certifies it"
+            if alpha == 0.0
+            else f"the relative gap {relative:.2g} is above tol={tolerance:g}; loosen tol, raise alpha or scale the columns"
+        )
+    return GapCertificate(
+        status=Status.PROVEN if proven else Status.NOT_PROVEN,
+        assumptions=assumptions,
+        advice=advice,
+        primal=primal,
+        dual=dual,
+        gap=gap,
+        relative_gap=relative,
+    )
+
+
+def table_of(X: Any, weights: np.ndarray | None, intercept: bool) -> Centred:
+    """The table as the lasso reads it."""
+    kind: Any = SparseTable if hasattr(X, "tocsc") else DenseTable
+    return kind(X, weights, intercept)
+
+
+def largest_penalty(table: Centred, y: np.ndarray, l1_ratio: float, positive: bool) -> float:
+    """The smallest alpha at which every coefficient is zero; ``y`` as ``table.target`` gives it."""
+    c = table.correlate(y[None])[0]
+    top = float(np.max(c if positive else np.abs(c), initial=0.0))
+    return max(top, 0.0) / (table.total * l1_ratio)
+
+
+def penalty_grid(top: float, eps: float, count: int) -> np.ndarray:
+    """Penalties from ``top`` down to ``eps`` of it, evenly in their logarithm, as scikit-learn's."""
+    resolution = float(np.finfo(np.float64).resolution)
+    return np.full(count, resolution) if top <= resolution else np.geomspace(top, top * eps, num=count)
+
+
+class LassoProblem:
+    """A table, weights and intercept, read once for any number of targets and paths."""
+
+    def __init__(self, X: Any, weights: np.ndarray | None = None, intercept: bool = True) -> None:
+        self.table = table_of(X, weights, intercept)
+        self._gram: np.ndarray | None = None
+
+    @property
+    def prefers_gram(self) -> bool:
+        return isinstance(self.table, DenseTable) and self.table.d <= min(self.table.n, GRAM_COLUMNS)
+
+    def gram(self) -> np.ndarray:
+        """X̃'X̃ of the centred, weighted columns, kept for the next target."""
+        if self._gram is None:
+            self._gram = centred_gram(self.table)
+        return self._gram
+
+    def solve(
+        self,
+        y: np.ndarray,
+        alphas: np.ndarray,
+        l1_ratio: float = 1.0,
+        *,
+        positive: bool = False,
+        tolerance: float = 1e-6,
+    ) -> LassoFit:
+        """Certified solutions for one target."""
+        target, level = self.table.target(y)
+        alphas = np.asarray(alphas, dtype=np.float64)
+        if l1_ratio == 0.0 and not positive:
+            path = self._ridge(target, alphas)
+        else:
+            path = self._path(target, alphas, l1_ratio, positive, tolerance)
+        intercepts = level - self.table.mean @ path.coefs if self.table.intercept else np.zeros(alphas.size)
+        return LassoFit(alphas, path.coefs, intercepts, path.gaps, path.passes, tolerance)
+
+    def _path(self, y: np.ndarray, alphas: np.ndarray, l1_ratio: float, positive: bool, tolerance: float) -> Path:
+        c = self.table.correlate(y[None])[0] if self.table.d else np.zeros(0)
+        largest = float(np.max(c if positive else np.abs(c), initial=0.0)) / self.table.total
+        grid, places = bridged(alphas, largest / max(l1_ratio, 1e-3))
+        # No L1 part, or no penalty at all: solve next to it; the gap at the penalty asked for is computed below.
+        ratio = max(l1_ratio, 1e-9)
+        path = None
+        if self.prefers_gram:
+            G = self.gram()
+            path = gram_path(G, c, float(y @ y), self.table.total, grid, ratio, positive=positive, tolerance=tolerance)
+            suspicious = ROUNDING * float(y @ y) / self.table.total > tolerance * path.gaps.primal
+            wanted = np.isin(np.arange(grid.size), places)
+            if (suspicious & wanted).any() or not (path.gaps.relative[places] <= tolerance).all():
+                path.gaps = gaps_by_rows(self.table, y, path, ratio, positive)
+            if not (path.gaps.relative[places] <= tolerance).all():
+                path = None
+        if path is None:
+            route: Any = sparse_path if isinstance(self.table, SparseTable) else dense_path
+            path = route(self.table, y, grid, ratio, positive=positive, tolerance=tolerance)
+        chosen = Path(
+            alphas,
+            path.coefs[:, places],
+            LassoGaps(path.gaps.primal[places], path.gaps.dual[places]),
+            path.active[places],
+            path.passes,
+            path.working,
+        )
+        if l1_ratio == 0.0 or (alphas == 0.0).any():
+            chosen.gaps = gaps_by_rows(self.table, y, chosen, l1_ratio, positive)
+        return chosen
+
+    def _ridge(self, y: np.ndarray, alphas: np.ndarray) -> Path:
+        """No L1 part: (X̃'X̃ + μI)b = X̃'y, or with rows the fewer b = X̃'(X̃X̃' + μI)⁻¹y."""
+        table, d = self.table, self.table.d
+        Z = all_rows(table)
+        wide = d > table.n
+        K = Z @ Z.T if wide else Z.T @ Z
+        values, vectors = np.linalg.eigh(K)
+        values = np.maximum(values, 0.0)
+        rotated = vectors.T @ (y if wide else Z.T @ y)
+        coefs = np.empty((d, alphas.size))
+        floor = values.max(initial=0.0) * max(K.shape) * np.finfo(float).eps
+        for place, alpha in enumerate(alphas):
+            lifted = values + table.total * alpha
+            inner = vectors @ np.divide(rotated, lifted, out=np.zeros_like(rotated), where=lifted > floor)
+            coefs[:, place] = Z.T @ inner if wide else inner
+        path = Path(alphas, coefs, LassoGaps(alphas, alphas), np.count_nonzero(coefs, axis=0), 1, d)
+        path.gaps = gaps_by_rows(table, y, path, 0.0, False)
+        return path
+
+
+def bridged(alphas: np.ndarray, top: float) -> tuple[np.ndarray, np.ndarray]:
+    """A decreasing grid without large jumps that contains every penalty, and the places of those asked for."""
+    wanted = np.unique(alphas)[::-1]
+    lowest = max(top * 1e-9, 1e-300)
+    grid: list[float] = []
+    above = top
+    for alpha in np.maximum(wanted, lowest):
+        steps = int(np.ceil(np.log(above / alpha) / np.log(RATIO))) if above > alpha else 1
+        if steps > 1:
+            grid += np.geomspace(above, alpha, steps + 1)[1:-1].tolist()
+        grid.append(float(alpha))
+        above = min(above, float(alpha))
+    made = np.array(grid)
+    return made, np.array([int(np.flatnonzero(made == max(float(a), lowest))[0]) for a in alphas], dtype=np.int64)
+
+
+def all_rows(table: Centred) -> np.ndarray:
+    """The centred, scaled table written out whole: for small sides only."""
+    X: Any = table.X  # type: ignore[attr-defined]
+    sparse = isinstance(table, SparseTable)
+    Z = np.asarray(X.toarray() if sparse else X, dtype=np.float64)
+    root = np.ones(table.n) if table.root is None else table.root
+    if sparse:
+        return Z - root[:, None] * table.mean
+    return (Z - table.mean) * root[:, None]
+
+
+def centred_gram(table: Centred) -> np.ndarray:
+    """X̃'X̃, centred before it is multiplied, block by block, so that large means cost no digits."""
+    X: np.ndarray = table.X  # type: ignore[attr-defined]
+    plain = table.root is None and not table.intercept and X.dtype == np.float64
+    if plain or (table.root is None and X.dtype == np.float64 and _nearly_centred(X, table.mean)):
+        G = X.T @ X
+        G -= table.n * np.outer(table.mean, table.mean)
+        return np.asarray(G)
+    G = np.zeros((table.d, table.d))
+    for start in range(0, table.n, ROWS):
+        Z = X[start : start + ROWS] - table.mean
+        if table.root is not None:
+            Z *= table.root[start : start + ROWS, None]
+        G += Z.T @ Z
+    return G
+
+
+def _nearly_centred(X: np.ndarray, mean: np.ndarray) -> bool:
+    """Means so small beside the columns that subtracting their product afterwards loses nothing."""
+    sample = X[:: max(1, len(X) // 256)]
+    return bool((mean**2 <= 1e-2 * np.mean(sample * sample, axis=0)).all())
+
+
+def gaps_by_rows(table: Centred, y: np.ndarray, path: Path, l1_ratio: float, positive: bool) -> LassoGaps:
+    """Gaps of given coefficients from the rows themselves, eight penalties to a read."""
+    primal, dual = np.empty(path.alphas.size), np.empty(path.alphas.size)
+    for start in range(0, path.alphas.size, 8):
+        part = slice(start, start + 8)
+        found = gaps_of(table, y, path.coefs[:, part], path.alphas[part], l1_ratio, positive)
+        primal[part], dual[part] = found.primal, found.dual
+    return LassoGaps(primal, dual)
+
+
+def gaps_of(
+    table: Centred, y: np.ndarray, coefs: np.ndarray, alphas: np.ndarray, l1_ratio: float, positive: bool
+) -> LassoGaps:
+    """The gaps of any coefficients whatever (columns × penalties), the intercept at its optimum for them."""
+    taus, mus = table.total * alphas * l1_ratio, table.total * alphas * (1.0 - l1_ratio)
+    X: Any = table.X  # type: ignore[attr-defined]
+    used = np.flatnonzero(coefs.any(axis=1))
+    fitted = np.asarray((X[:, used] @ coefs[used]).T)
+    level = (table.mean[used] @ coefs[used])[:, None]
+    root: Any = 1.0 if table.root is None else table.root
+    if isinstance(table, SparseTable):
+        R = y - fitted + level * root
+    else:
+        R = y - (fitted - level) * root
+    g = table.correlate(R)
+    squares = np.einsum("dp,dp->p", coefs, coefs)
+    if l1_ratio == 0.0:
+        bars = np.maximum(g, 0.0) if positive else g
+        return ridge_gaps(
+            np.einsum("pi,pi->p", R, R), R @ y, squares, np.einsum("pj,pj->p", bars, bars), mus, table.total
+        )
+    g -= mus[:, None] * coefs.T
+    return lasso_gaps(
+        np.einsum("pi,pi->p", R, R),
+        R @ y,
+        np.abs(coefs).sum(axis=0),
+        squares,
+        np.max(g if positive else np.abs(g), axis=1, initial=0.0),
+        taus,
+        mus,
+        table.total,
+        positive,
+    )

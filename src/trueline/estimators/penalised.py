@@ -1,0 +1,150 @@
+"""What the lasso's estimators share: the checks at the door, the grid of penalties, moments, the record they hold."""
+
+from __future__ import annotations
+
+import numbers
+import warnings
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator, RegressorMixin
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils.validation import _check_sample_weight, validate_data
+
+from ..batch.activeset import gram_path
+from ..batch.lasso import LassoFit, LassoProblem, bridged, largest_penalty, penalty_grid
+from ..certify.lasso import LassoGaps
+from ..errors import DataError, UsageError
+from ..model.linear import LinearModel
+from ..onepass.moments import Moments, refuse_weights
+from ..onepass.paths import moment_gram
+from .arrays import FromMoments
+
+SPARSE = ("csr", "csc")
+
+
+def check_penalty(*, l1_ratio: Any, tol: Any, alpha: Any = 0.0) -> None:
+    """Refuse penalties that make no sense."""
+    if not isinstance(l1_ratio, numbers.Real) or not 0.0 <= l1_ratio <= 1.0:
+        raise UsageError(f"l1_ratio must lie between 0 and 1, not {l1_ratio!r}", where="l1_ratio")
+    if not isinstance(alpha, numbers.Real) or not 0.0 <= alpha < np.inf:
+        raise UsageError(f"alpha must be a number of at least 0, not {alpha!r}", where="alpha")
+    if not isinstance(tol, numbers.Real) or not tol >= 0.0:
+        raise UsageError(f"tol must be a number of at least 0, not {tol!r}", where="tol")
+
+
+def checked_alphas(alphas: Any) -> np.ndarray:
+    """Penalties, largest first."""
+    made = np.atleast_1d(np.asarray(alphas, dtype=np.float64))
+    if made.ndim != 1 or made.size == 0 or not np.isfinite(made).all() or (made < 0).any():
+        raise UsageError(f"alphas must be numbers of at least 0, not {alphas!r}", where="alphas")
+    return np.sort(made)[::-1]
+
+
+def automatic_grid(
+    problem: LassoProblem, y: np.ndarray, l1_ratio: float, positive: bool, eps: float, count: int
+) -> np.ndarray:
+    """scikit-learn's grid of penalties."""
+    check_grid(l1_ratio, eps, count)
+    target, _ = problem.table.target(y)
+    return penalty_grid(largest_penalty(problem.table, target, l1_ratio, positive), eps, count)
+
+
+def check_grid(l1_ratio: float, eps: Any, count: Any) -> None:
+    if l1_ratio == 0.0:
+        raise UsageError("l1_ratio=0 leaves no largest penalty to begin a grid with; give alphas=", where="alphas")
+    if not isinstance(count, numbers.Integral) or count < 1:
+        raise UsageError(f"the number of penalties must be a whole number of at least 1, not {count!r}", where="alphas")
+    if not isinstance(eps, numbers.Real) or not eps > 0.0:
+        raise UsageError(f"eps must be a positive number, not {eps!r}", where="eps")
+
+
+def checked_weights(sample_weight: Any, X: Any) -> np.ndarray | None:
+    """Weights as scikit-learn takes them; a single number weighs nothing."""
+    if sample_weight is None or isinstance(sample_weight, numbers.Number):
+        return None
+    weights = _check_sample_weight(sample_weight, X, dtype=np.float64)
+    refuse_weights(weights)
+    if not weights.any():
+        raise DataError("all weights are zero; at least one row needs a positive weight", where="sample_weight")
+    return weights
+
+
+def warn_unproven(name: str, fit: LassoFit) -> None:
+    relative = fit.gaps.relative
+    worst = int(np.argmax(relative)) if relative.size else 0
+    if relative.size and relative[worst] > fit.tolerance:
+        warnings.warn(
+            f"{name}: at alpha={fit.alphas[worst]:.6g} the {fit.certificate(worst)}", ConvergenceWarning, stacklevel=3
+        )
+
+
+class SparseLinear(FromMoments, RegressorMixin, BaseEstimator):
+    """What the four estimators share: the door, and the record with its certificate."""
+
+    def _check(self) -> None:
+        estimator: Any = self
+        check_penalty(l1_ratio=self._ratios()[0], tol=estimator.tol, alpha=getattr(estimator, "alpha", 0.0))
+
+    def _ratios(self) -> Sequence[float]:
+        return (1.0,)
+
+    def _arrays(self, X: Any, y: Any, sample_weight: Any, multi_output: bool) -> tuple[Any, np.ndarray, Any]:
+        X, y = validate_data(
+            self,
+            X,
+            y,
+            accept_sparse=SPARSE,
+            dtype=[np.float64, np.float32],
+            y_numeric=True,
+            multi_output=multi_output,
+        )
+        return X, np.asarray(y, dtype=np.float64), checked_weights(sample_weight, X)
+
+    def _settle(
+        self,
+        record: LinearModel,
+        gap: Any,
+        passes: Any,
+        one_target: bool,
+    ) -> None:
+        self._hold(record, one_target)
+        self.dual_gap_ = float(np.ravel(gap)[0]) if one_target else np.asarray(gap)
+        self.n_iter_ = int(np.ravel(passes)[0]) if one_target else [int(p) for p in passes]
+        certificate = record.certificate
+        if certificate is not None and not certificate.proven:
+            warnings.warn(f"{type(self).__name__}: {certificate}", ConvergenceWarning, stacklevel=4)
+
+    def _adopt(self, record: LinearModel) -> None:
+        super()._adopt(record)
+        for name, value in record.statistics.items():
+            if name.startswith("estimator."):
+                setattr(self, name.partition(".")[2] + "_", value)
+
+    @property
+    def sparse_coef_(self) -> Any:
+        """The coefficients as a sparse row."""
+        from scipy import sparse
+
+        return sparse.csr_matrix(self.coef_)
+
+
+def from_gram(
+    moments: Moments, alphas: np.ndarray, l1_ratio: float, *, fit_intercept: bool, positive: bool, tolerance: float,
+    part: Any = None, target: int = 0,
+) -> LassoFit:  # fmt: skip
+    """Solutions from moments alone, in the order of the penalties."""
+    part, d = moments.total if part is None else part, len(moments.terms)
+    G, c, yy = moment_gram(part, d, fit_intercept, target)
+    total = float(part.weight[0])
+    top = float(np.max(c if positive else np.abs(c), initial=0.0)) / total
+    grid, places = bridged(alphas, top / max(l1_ratio, 1e-3))
+    path = gram_path(
+        G, c, yy, total, grid, max(l1_ratio, 1e-9), positive=positive, tolerance=tolerance
+    )  # l1_ratio = 0: solved next to it
+    coefs = path.coefs[:, places]
+    mean = part.mean[0]
+    intercepts = mean[d + target] - mean[:d] @ coefs if fit_intercept else np.zeros(alphas.size)
+    gaps = LassoGaps(path.gaps.primal[places], path.gaps.dual[places])
+    return LassoFit(alphas, coefs, intercepts, gaps, 1, tolerance)
