@@ -11,6 +11,7 @@ about √((G⁻¹)_jj)·e, e² = (h_y² + Σ h_k²β_k²)/n, h_i² = 2⁻¹⁰�
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -78,10 +79,11 @@ def digits_of(errors: np.ndarray, values: np.ndarray) -> float:
     """Correct digits of the worst value: −log₁₀ of its relative error, at most what float64 holds."""
     if len(values) == 0:
         return float(MOST)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        relative = np.where(values != 0, errors / np.abs(values), np.where(errors > 0, errors, 0.0)) + UNIT
-        found = -np.log10(relative)
-    return float(np.clip(np.min(np.nan_to_num(found, nan=0.0)), 0.0, MOST))
+    worst = max(
+        (e / abs(v) if v else e) if e == e and v == v else math.inf
+        for e, v in zip(errors.tolist(), values.tolist(), strict=True)
+    )
+    return min(max(-math.log10(worst + UNIT), 0.0), MOST) if worst < 1 else 0.0
 
 
 class LevelRule:

@@ -10,18 +10,20 @@ null vector e_j − γ then leads from the basic solution to the minimum-norm on
 from __future__ import annotations
 
 import dataclasses
+from math import fsum
 from typing import Any
 
 import numpy as np
 
 from .._jit import kernel
 from . import doubled
-from .doubled import UNIT, UNIT_DOUBLED, add, divide, multiply, subtract_product
+from .doubled import UNIT_DOUBLED, add, divide, subtract_product, two_prod
 
 Pair = tuple[np.ndarray, np.ndarray]
 
 # Beyond this condition number of the scaled Gram matrix, refinement from a float64 factor is not relied upon.
 _REFINABLE = 1e10
+_SUM_BELOW = 48  # columns: below, exact sums of Python's beat double-double arrays
 _COMPILE_FROM = 160  # columns: below, NumPy's elimination is done before Numba would be imported
 
 _scalar_subtract_product = kernel(doubled.subtract_product)
@@ -94,19 +96,20 @@ class Factor:
         return doubled.two_sum(beta[0] - null @ share, np.zeros_like(beta[0]))
 
     def _refined(self, ch: np.ndarray, cl: np.ndarray) -> Pair | None:
-        bh = self.inverse_scaled @ ch
+        inverse = self.inverse_scaled
+        bh = inverse @ ch
         bl = np.zeros_like(bh)
-        last = np.inf
-        for _ in range(8):
-            rh, rl = residual(self.scaled, (bh, bl), (ch, cl))
-            step = self.inverse_scaled @ (rh + rl)
-            bh, bl = add(bh, bl, step, np.zeros_like(step))
-            size = float(np.max(np.abs(step), initial=0.0))
-            if size <= UNIT * UNIT * float(np.max(np.abs(bh), initial=0.0)) or size == 0.0:
+        last = size = float(np.abs(bh).max(initial=0.0))
+        for _ in range(12):
+            step = inverse @ residual(self.scaled, (bh, bl), (ch, cl))
+            bh, bl = add(bh, bl, step, 0.0 * step)
+            moved = float(np.abs(step).max(initial=0.0))
+            # Steps shrink by one factor: stop when the next would be lost in double-double.
+            if moved * moved <= 2.0**-85 * last * size:
                 return bh, bl
-            if size > 0.25 * last:
-                return (bh, bl) if size <= 2.0**-80 * float(np.max(np.abs(bh))) else None
-            last = size
+            if moved > 0.25 * last:
+                return None
+            last = moved
         return None
 
     @property
@@ -133,21 +136,32 @@ class Factor:
         return ch, cl
 
 
-def residual(G: Pair, beta: Pair, right: Pair) -> Pair:
-    """c − G β in double-double, one right-hand side at a time."""
-    rh, rl = np.empty_like(right[0]), np.empty_like(right[0])
-    for k in range(right[0].shape[1]):
-        ph, pl = doubled.dot(G[0], G[1], beta[0][None, :, k], beta[1][None, :, k])
-        rh[:, k], rl[:, k] = add(right[0][:, k], right[1][:, k], -ph, -pl)
-    return rh, rl
+def residual(G: Pair, beta: Pair, right: Pair) -> np.ndarray:
+    """c − G β, right to float64 in spite of all cancellation."""
+    found = np.empty_like(right[0])
+    for k in range(found.shape[1]):
+        b, low = beta[0][:, k], beta[1][:, k]
+        if len(b) <= _SUM_BELOW:
+            P, E = two_prod(G[0], b)
+            rest = G[0] * low + G[1] * b
+            rows = np.column_stack([right[0][:, k], right[1][:, k], -P, -E, -rest]).tolist()
+            found[:, k] = [fsum(row) for row in rows]
+        else:
+            ph, pl = doubled.dot(G[0], G[1], b[None, :], low[None, :])
+            found[:, k] = add(right[0][:, k], right[1][:, k], -ph, -pl)[0]
+    return found
 
 
-def quadratic(G: Pair, beta: Pair, right: Pair, square: Pair) -> Pair:
-    """yy − 2 β·c + βᵀGβ, the residual sum of squares, whose error is of second order in that of β."""
-    rh, rl = residual(G, beta, right)
-    rh, rl = add(rh, rl, right[0], right[1])
-    ph, pl = doubled.dot(beta[0], beta[1], rh, rl, axis=0)
-    return add(square[0], square[1], -ph, -pl)
+def quadratic(G: Pair, beta: Pair, right: Pair, square: Pair) -> np.ndarray:
+    """yy − 2 β·c + βᵀGβ = yy − β·(c + (c − Gβ)), whose error is of second order in that of β."""
+    left = residual(G, beta, right)
+    found = np.empty(left.shape[1])
+    for k in range(len(found)):
+        b, low, ch, cl = beta[0][:, k], beta[1][:, k], right[0][:, k], right[1][:, k]
+        P, E = two_prod(b, ch)
+        rest = low * ch + b * (cl + left[:, k])
+        found[k] = fsum([square[0][k], square[1][k], *(-P).tolist(), *(-E).tolist(), *(-rest).tolist()])
+    return found
 
 
 def factored(G: Pair, floor: np.ndarray, *, condition: bool = True) -> Factor:
@@ -235,8 +249,3 @@ def _combination(L: np.ndarray, kept: np.ndarray, j: int) -> np.ndarray:
             above = before[before < k]
             gamma[above] -= L[k, above] * gamma[k]
     return gamma
-
-
-def times(pair: Pair, other: Pair) -> Pair:
-    """Elementwise product of two pairs."""
-    return multiply(*pair, *other)

@@ -69,11 +69,11 @@ def solve_part(
     basic = factor.solve(right)
     k = H.shape[1] - d
     square = np.array([H[d + t, d + t] for t in range(k)]), np.array([E[d + t, d + t] for t in range(k)])
-    rss_h, rss_l = quadratic((H[:d, :d], E[:d, :d]), basic, right, square)
+    rss = quadratic((H[:d, :d], E[:d, :d]), basic, right, square)
     beta = factor.minimum_norm(basic) if rank == "minimum-norm" else basic
     # Below what the arithmetic itself can leave, a residual sum of squares is an exact fit.
     unseen = 16 * doubled.UNIT**2 * (d + 1) * square[0]
-    rss = np.where(rss_h + rss_l > unseen, rss_h + rss_l, 0.0)
+    rss = np.where(rss > unseen, rss, 0.0)
     intercept = _intercept(part, d, beta) if fit_intercept else np.zeros(k)
     certificate = _certificate(part, terms, rounding, factor, beta[0], intercept, rss, right, fit_intercept, rank)
     return Solution(beta[0].T.copy(), intercept, rss, factor, certificate, part, fit_intercept)
@@ -118,7 +118,7 @@ def _certificate(
         data.append(digits_of(moved[shown], values[shown]))
     # ‖Xᵀr‖/(‖X‖‖r‖) of the coefficients as they are returned, rounded to float64.
     lengths = np.sqrt(np.maximum(squares[:d].sum() * rss, 0.0))
-    left = residual(_undo(factor), (beta, np.zeros_like(beta)), right)[0]
+    left = residual(_undo(factor), (beta, np.zeros_like(beta)), right)
     with np.errstate(divide="ignore", invalid="ignore"):
         angle = np.where(lengths > 0, np.sqrt((left**2).sum(axis=0)) / lengths, 0.0)
     dropped = tuple(terms[j] for j in factor.combinations)
