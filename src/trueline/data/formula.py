@@ -132,12 +132,10 @@ class Formula:
             return made, names, None
         return np.ascontiguousarray(made[back:]), names, rows[-back:].copy()
 
-    def raw(
-        self, terms: Sequence[str], coefficients: Sequence[float], intercept: float
-    ) -> tuple[float, dict[str, float]]:
+    def raw(self, terms: Sequence[str], coefficients: Sequence[Any], intercept: Any) -> tuple[float, dict[str, float]]:
         """The model on the raw powers x, x², … in the place of the orthogonal polynomials: exact, rounded once."""
-        coefficient = dict(zip(terms, map(float, coefficients)))
-        start = Fraction(float(intercept))
+        coefficient = {term: Fraction(c) for term, c in zip(terms, coefficients)}
+        start = Fraction(intercept)
         made: dict[str, Fraction] = {}
         used: set[str] = set()
         for product in self.products:
@@ -150,8 +148,18 @@ class Formula:
             for name, value in zip(f.powers(), powers):
                 made[name] = made.get(name, Fraction(0)) + value
         for name in (term for term in coefficient if term not in used):
-            made[name] = made.get(name, Fraction(0)) + Fraction(coefficient[name])
+            made[name] = made.get(name, Fraction(0)) + coefficient[name]
         return float(start), {name: float(value) for name, value in made.items()}
+
+    def low_parts(self, X: np.ndarray, known: Known, terms: Sequence[str]) -> np.ndarray:
+        """What rounding took from each value of ``expand``: of the polynomials; 0 elsewhere."""
+        place, column = _places(known), {term: k for k, term in enumerate(terms)}
+        low = np.zeros((len(X), len(terms)))
+        for product in self.products:
+            f = product[0]
+            if len(product) == 1 and isinstance(f, Poly) and f.orthogonal is not None:
+                low[:, [column[name] for name in f.names()]] = f.orthogonal.pairs(X[:, place[f.column][0]])[1]
+        return low
 
     def raw_matrix(self, terms: Sequence[str]) -> tuple[list[str], list[list[Fraction]]]:
         """(raw terms, T): raw coefficients, intercept first, are exactly T times those of (intercept, ``terms``)."""

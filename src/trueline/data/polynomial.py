@@ -59,19 +59,23 @@ class Orthogonal:
 
     def values(self, x: np.ndarray) -> np.ndarray:
         """p_1(x) … p_K(x), one column each, correct to about an ulp."""
+        return self.pairs(x)[0]
+
+    def pairs(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """The same as high and low parts, correct to about 30 digits."""
         x = np.asarray(x, dtype=float)
         high, low = _two_sum(x, -self.centre)
         t = (high / self.scale, low / self.scale)
         zero = np.zeros_like(x)
         before, now = (zero, zero), (np.ones_like(x), zero)
-        out = np.empty((len(x), len(self.a)))
+        out = np.empty((2, len(x), len(self.a)))
         for k, (a, b, n) in enumerate(zip(self.a, self.b, self.n)):
             step = _times(_plus(t, (np.float64(-a), np.float64(0.0))), now)
             if b:
                 step = _plus(step, _times(before, (np.float64(-b), np.float64(0.0))))
             before, now = now, (step[0] / n, step[1] / n)
-            out[:, k] = now[0]
-        return out
+            out[0, :, k], out[1, :, k] = now
+        return out[0], out[1]
 
     def powers(self) -> list[list[Fraction]]:
         """Row k: the exact coefficients of 1, x, …, x^K in p_k, for k = 0 … K."""
@@ -97,13 +101,21 @@ class Orthogonal:
         return cls(values["centre"], values["scale"], *(tuple(values[key]) for key in "abn"))
 
 
-def raw_coefficients(orthogonal: Orthogonal, coefficients: Sequence[float]) -> tuple[Fraction, list[Fraction]]:
+def residual(high: np.ndarray, low: np.ndarray, y: np.ndarray, coefficients: Sequence[float]) -> np.ndarray:
+    """y − (high + low)·coefficients with the rounding of one subtraction: what refines the coefficients."""
+    total: Pair = (np.asarray(y, dtype=float), np.zeros(len(y)))
+    for k, c in enumerate(coefficients):
+        total = _plus(total, _times((high[:, k], low[:, k]), (np.float64(-c), np.float64(0.0))))
+    return total[0] + total[1]
+
+
+def raw_coefficients(orthogonal: Orthogonal, coefficients: Sequence[Any]) -> tuple[Fraction, list[Fraction]]:
     """What Σ c_k p_k adds to the intercept, and its coefficients on x, x², …, exactly."""
     rows = orthogonal.powers()
     size = len(rows)
     total = [Fraction(0)] * size
     for k, c in enumerate(coefficients, 1):
-        share = Fraction(float(c))
+        share = c if isinstance(c, Fraction) else Fraction(float(c))
         total = [t + share * r for t, r in zip(total, rows[k])]
     return total[0], total[1:]
 

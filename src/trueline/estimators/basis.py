@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ..data.basis import Call, Function, Identity
 from ..data.formula import FittedBasis, Formula
+from ..data.polynomial import residual
 from ..errors import DataError, UsageError, nearest
 from .loading import Saved
 
@@ -97,10 +98,12 @@ class Basis(Saved, TransformerMixin, BaseEstimator):
         check_is_fitted(self)
         return np.array(self.formula_.terms(self._known()), dtype=object)
 
-    def raw_coefficients(self, model: Any) -> dict[str, float]:
+    def raw_coefficients(self, model: Any, X: Any = None, y: Any = None) -> dict[str, float]:
         """A linear model on this basis as one on x, x², …: exact, then rounded once.
 
-        ``model`` is a fitted linear model, or its intercept followed by its coefficients.
+        ``model`` is a fitted linear model, or its intercept followed by its coefficients. Where the raw coefficients
+        are many times smaller than the values they add up to, the rounding of the model's own coefficients shows:
+        with the training rows X, y of an unpenalised fit a step of refinement in double-double takes it away.
         """
         check_is_fitted(self)
         if hasattr(model, "coef_"):
@@ -110,7 +113,14 @@ class Basis(Saved, TransformerMixin, BaseEstimator):
         terms = self.get_feature_names_out()
         if len(numbers) != len(terms) + 1:
             raise UsageError(f"the basis has {len(terms)} functions, the model {len(numbers) - 1}", where="model")
-        intercept, coefficients = self.formula_.raw(list(terms), numbers[1:], numbers[0])
+        exact = [Fraction(float(c)) for c in numbers]
+        if X is not None:
+            rows = validate_data(self, X, dtype=np.float64, reset=False)
+            D = np.c_[np.ones(len(rows)), self.transform(rows)]
+            low = np.c_[np.zeros(len(rows)), self.formula_.low_parts(rows, self._known(), list(terms))]
+            left = residual(D, low, np.asarray(y, dtype=float), numbers)
+            exact = [c + Fraction(float(step)) for c, step in zip(exact, np.linalg.lstsq(D, left, rcond=None)[0])]
+        intercept, coefficients = self.formula_.raw(list(terms), exact[1:], exact[0])
         return {"(intercept)": intercept} | coefficients
 
     def raw_covariance(self, covariance: Any) -> np.ndarray:
