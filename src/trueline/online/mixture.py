@@ -80,7 +80,7 @@ class MixtureModel:
         if task == "multiclass" and (classes is None or len(classes) < 3):
             raise UsageError("a multiclass mixture needs its three or more classes; give classes=[…]", where="classes")
         self.task = task
-        self.classes = None if classes is None else list(classes)
+        self.classes = None if classes is None else [_plain(label) for label in classes]
         self.class_count = 0 if task == "regression" else 2 if task == "binary" else len(self.classes or ())
         self.keeps_moments = bool(certificate) and task == "regression"
         self.intake = Intake()
@@ -99,6 +99,8 @@ class MixtureModel:
         # An unpickled array may be a read-only map of a file; the loops write.
         self.__dict__ |= saved
         self.arrays = {name: np.array(array) for name, array in self.arrays.items()}
+        if self.hindsight is not None:
+            self.hindsight = Hindsight.from_state(self.hindsight.to_state())
 
     # -- what it is ---------------------------------------------------------------------------------------------
 
@@ -445,8 +447,13 @@ class MixtureModel:
             "bound": now.bound,
         }
         if self.task != "regression":
-            record["binary_loss"] = float(t[labels.MISTAKES]) / weight
+            record["average_mistakes"] = float(t[labels.MISTAKES]) / weight
+            record |= {key: self._label(record[key]) for key in ("label", "prediction")}
         return record
+
+    def _label(self, number: float) -> Any:
+        """A class as the user named it, or −1 and +1."""
+        return self.classes[int(number)] if self.classes else 2.0 * number - 1.0
 
     # -- saving -------------------------------------------------------------------------------------------------
 
@@ -457,7 +464,7 @@ class MixtureModel:
             arrays |= self.hindsight.to_state()
         meta = {
             "task": self.task,
-            "classes": None if self.classes is None else [_plain(label) for label in self.classes],
+            "classes": self.classes,
             "certificate": self.keeps_moments,
             "names": self.intake.names,
             "width": self.intake.width,
