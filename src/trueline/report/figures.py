@@ -165,8 +165,9 @@ def cross_validation(curves: Sequence[dict[str, Any]]) -> str:
     alphas = np.concatenate([c["alphas"] for c in curves])
     every = np.concatenate([np.r_[c["mean"] - c["error"], c["mean"] + c["error"]] for c in curves])
     level = [c["level"] for c in curves if c.get("level") is not None]
+    steep = bool((every > 0).all()) and float(every.max()) > 8.0 * float(every.min())
     axes = Axes(
-        (float(alphas.min()), float(alphas.max())), _ends(np.r_[every, level]), size=(720, 300), margins=(30, 20, 44, 62),
+        (float(alphas.min()), float(alphas.max())), _ends(np.r_[every, level], log=steep), size=(720, 300), margins=(30, 20, 44, 62),
         x_log=True, x_name="penalty alpha", y_name="cross-validated mean squared error",
     ).frame()  # fmt: skip
     entries = []
@@ -258,11 +259,13 @@ def wilson(share: float, size: int, z: float = 1.96) -> tuple[float, float]:
     return centre, z / scale * float(np.sqrt(share * (1 - share) / size + z * z / (4 * size * size)))
 
 
-def _ends(values: np.ndarray) -> tuple[float, float]:
+def _ends(values: np.ndarray, log: bool = False) -> tuple[float, float]:
     finite = values[np.isfinite(values)]
     if len(finite) == 0:
         return 0.0, 1.0
     low, high = float(finite.min()), float(finite.max())
+    if log:
+        return low / (high / low) ** 0.04, high * (high / low) ** 0.04
     margin = 0.04 * (high - low) or 0.5
     return low - margin, high + margin
 

@@ -23,8 +23,8 @@ def number(value: Any, digits: int = 5) -> str:
     if size == 0.0:
         return "0." + "0" * (digits - 1)
     if size >= 10**digits:
-        return f"{value:.0f}." if size < 1e9 else f"{value:.{digits - 1}e}"
-    return f"{value:#.{digits}g}" if size >= 1e-4 else f"{value:.{digits - 1}e}"
+        return f"{value:.0f}" if size < 1e9 else f"{value:.{digits - 1}e}"
+    return f"{value:#.{digits}g}".rstrip(".") if size >= 1e-4 else f"{value:.{digits - 1}e}"
 
 
 def p_value(p: Any) -> str:

@@ -53,7 +53,7 @@ def _exact(c: dict[str, Any]) -> list[str]:
 def _gap(c: dict[str, Any]) -> list[str]:
     told = [
         f"The objective reached {number(c['primal'], 8)}. A dual value proves that no coefficients whatever can go below "
-        f"{number(c['dual'], 8)}, so this answer is within {number(c['gap'], 3)} of the best possible "
+        f"{number(c['dual'], 8)}, so this answer is within {number(max(c['gap'] or 0.0, 0.0), 3)} of the best possible "
         f"(relative gap {number(c['relative_gap'], 3)}). Anyone can recompute both numbers from the data and the coefficients."
     ]
     return told

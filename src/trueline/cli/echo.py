@@ -1,0 +1,109 @@
+"""``trueline echo``: two recordings in, clean speech out."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Optional
+
+import typer
+
+from . import options
+
+
+def echo(
+    far: Annotated[str, typer.Argument(help="What the loudspeaker played (WAV or FLAC).", show_default=False)],
+    mic: Annotated[str, typer.Argument(help="What the microphone heard.", show_default=False)],
+    output: options.Output = None,
+    tail: Annotated[str, typer.Option(help="How long the room rings: 256ms, 0.3s.")] = "256ms",
+    plot: Annotated[Optional[str], typer.Option(help="Draw it: a PNG, SVG or PDF file.", show_default=False)] = None,  # noqa: UP045
+    channel: Annotated[
+        Optional[int],  # noqa: UP045
+        typer.Option(help="The channel to use of recordings that have several, from 1.", show_default=False),
+    ] = None,
+    shortest: Annotated[bool, typer.Option("--shortest", help="Cut both recordings to the shorter one.")] = False,
+    correct_drift: Annotated[
+        bool, typer.Option("--correct-drift", help="Undo the drift between the two clocks.")
+    ] = False,
+    json: options.Json = False,
+) -> None:
+    """Remove the echo of one recording from another. Nothing to tune: the delay and the room are found.
+
+    [bold]Examples[/bold]
+
+    trueline echo far.wav mic.wav -o clean.wav
+
+    trueline echo far.wav mic.wav -o clean.flac --tail 300ms --plot echo.png
+    """
+    from ..signal.files import cancel_files
+    from .console import emit, paint, progress, say
+
+    report = cancel_files(
+        far, mic, output, tail=seconds(tail), channel=channel, shortest=shortest, correct_drift=correct_drift,
+        through=lambda items, label, total: progress(items, label, None, total),
+    )  # fmt: skip
+    if plot:
+        _draw(report, plot)
+    for warning in report.warnings:
+        say(f"{paint('warning:', 'yellow')} {warning}")
+    if json:
+        emit(numbers(report) | {"output": output, "plot": plot})
+    else:
+        print(told(report, output, plot))
+
+
+def seconds(text: str) -> float:
+    """``256ms``, ``0.256s`` or ``0.256`` in seconds.
+
+    >>> seconds("256ms"), seconds("0.3 s")
+    (0.256, 0.3)
+    """
+    from ..errors import UsageError
+
+    given = text.strip().lower()
+    scale = 0.001 if given.endswith("ms") else 1.0
+    try:
+        return float(given.removesuffix("ms").removesuffix("s")) * scale
+    except ValueError:
+        raise UsageError(f"--tail takes a time such as 256ms or 0.3s, not {text!r}", where="tail") from None
+
+
+def numbers(report: Any) -> dict[str, Any]:
+    """The report as plain numbers."""
+    made = report.summary
+    return {
+        "seconds": report.seconds,
+        "rate": report.rate,
+        "delay": report.delay,
+        "drift_ppm": report.drift,
+        "erle": {"first_second": made.first, "overall": made.overall, "converged": made.converged},
+        "echo_return_loss": {"before": made.return_loss, "after": made.return_loss + made.converged},
+        "double_talk": made.talking,
+        "real_time_factor": report.real_time_factor,
+        "warnings": list(report.warnings),
+    }
+
+
+def told(report: Any, output: str | None, plot: str | None) -> str:
+    """The report for people."""
+    made = report.summary
+    after = made.return_loss + made.converged
+    lines = [
+        f"{report.seconds:.1f} s at {report.rate:,} Hz; the echo comes after {1000 * report.delay:.1f} ms",
+        f"echo return loss   {made.return_loss:6.1f} dB before, {after:.1f} dB after",
+        f"ERLE               {made.converged:6.1f} dB converged, {made.overall:.1f} dB overall, "
+        f"{made.first:.1f} dB in the first second",
+        f"double talk        {100 * made.talking:6.1f} % of the far end's time",
+        f"speed              {1 / max(report.real_time_factor, 1e-9):6.0f} × real time "
+        f"(factor {report.real_time_factor:.4f})",
+    ]
+    lines += [f"wrote {path}" for path in (output, plot) if path]
+    return "\n".join(lines)
+
+
+def _draw(report: Any, path: str) -> None:
+    from ..errors import UsageError
+    from ..signal.picture import draw
+
+    try:
+        draw(report.summary, report.impulse_response, report.rate, report.block).savefig(path, dpi=110)
+    except (OSError, ValueError) as error:
+        raise UsageError(f"cannot draw {path}: {error}", where="plot") from None

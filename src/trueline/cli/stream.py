@@ -1,0 +1,239 @@
+"""``trueline stream``: learn row by row."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+from collections.abc import Iterator
+from typing import Annotated, Any
+
+import typer
+
+from . import options
+
+HEADS = (
+    ("average", "loss"), ("since", "last"), ("example", "counter"), ("example", "weight"), ("current", "label"),
+    ("current", "predict"), ("current", "features"), ("best", "fixed"), ("", "regret"), ("", "bound"),
+)  # fmt: skip
+KEYS = (
+    "average_loss",
+    "since_last",
+    "counter",
+    "weight",
+    "label",
+    "prediction",
+    "features",
+    "best_fixed_loss",
+    "regret",
+    "bound",
+)
+
+
+def stream(
+    data: Annotated[
+        list[str],
+        typer.Argument(
+            help="Files (CSV, NDJSON, Parquet, svmlight, Vowpal Wabbit's text) or - for standard input.",
+            show_default=False,
+        ),
+    ],
+    target: options.Target = None,
+    learner: Annotated[
+        str,
+        typer.Option(
+            help="mixture, widrow-hoff, gradient, normalised, implicit, adagrad, exponentiated, recursive, perceptron or winnow."
+        ),
+    ] = "mixture",
+    loss: Annotated[
+        str | None,
+        typer.Option(
+            help="squared, absolute, huber, quantile, logistic, hinge, poisson …; default: by the target.",
+            show_default=False,
+        ),
+    ] = None,
+    rate: Annotated[str, typer.Option(help="The learning rate, or auto: a mixture of rates with a proof.")] = "auto",
+    epochs: Annotated[int, typer.Option(help="Passes over the files.")] = 1,
+    features: options.Features = None,
+    weights: options.Weights = None,
+    where: options.Where = None,
+    derive: options.Derive = None,
+    missing: options.Missing = "refuse",
+    classes: Annotated[
+        str | None,
+        typer.Option(help="All labels, with commas between, if the first rows may lack some.", show_default=False),
+    ] = None,
+    form: Annotated[
+        str | None,
+        typer.Option("--format", help="svmlight or vw, where the file's name does not tell.", show_default=False),
+    ] = None,
+    certificate: Annotated[
+        bool, typer.Option(help="Keep what the bound needs; without it, learning is faster.")
+    ] = True,
+    save: Annotated[
+        str | None, typer.Option(help="Save the learner here at the end, and on Ctrl-C.", show_default=False)
+    ] = None,
+    resume: Annotated[
+        str | None, typer.Option(help="Go on from a saved learner, as if it had never stopped.", show_default=False)
+    ] = None,
+    predictions: Annotated[
+        str | None,
+        typer.Option(
+            "--predictions",
+            "-p",
+            help="Write the prediction made before each row was learned: a file, or - for standard output.",
+            show_default=False,
+        ),
+    ] = None,
+    report: Annotated[
+        str | None, typer.Option(help="Write a report here: one HTML file.", show_default=False)
+    ] = None,
+    quiet: options.Quiet = False,
+    json: options.Json = False,
+) -> None:
+    """Learn row by row, each row predicted before it is learned, with the regret against the best fixed weights.
+
+    Prints a row whenever the number of examples has doubled. Ctrl-C ends the run and keeps all that was learned.
+
+    [bold]Examples[/bold]
+
+    trueline stream clicks.csv --target clicked --save m.tl
+
+    cat more.ndjson | trueline stream - --resume m.tl --save m.tl
+
+    trueline stream day1.vw --learner widrow-hoff --rate 0.01
+    """
+    from .output import check_place
+    from .streaming import Asked, State, final_row
+    from .streaming import stream as run
+
+    for path in (save, report, None if predictions == "-" else predictions):
+        check_place(path)
+    state = None
+    if resume is not None:
+        from .models import open_model
+
+        state = State.resumed(open_model(resume))
+    source: Any = options.one_source(data)
+    asked = Asked(
+        source, target, options.names(features), weights, where, options.derivations(derive), missing, form,
+        options.names(classes), state.learner if state else learner, loss, rate, epochs, certificate,
+    )  # fmt: skip
+    printer = Printer(json, quiet, sys.stderr if predictions == "-" else sys.stdout)
+    with written(predictions) as predicted:
+        state = run(asked, state, printer.row, predicted)
+    final = final_row(state)
+    if save is not None:
+        from ..model import save as save_record
+        from .command import command_line
+
+        save_record(state.record, save, **state.meta(), source=", ".join(data), command=command_line())
+    printer.final(final, state, save)
+    if report is not None:
+        _report(state, final, data, report)
+
+
+def _report(state: Any, final: dict[str, Any], data: list[str], report: str) -> None:
+    from ..report.html import page
+    from .command import command_line
+    from .models import Opened
+    from .output import write_text
+    from .story import stream_story
+    from .telling import coefficient_rows
+
+    opened = Opened(report, state.record.kind, state.record, None, state.meta())
+    told = {
+        "rows": state.rows, "final": final, "target": state.target or "the label", "coefficients": coefficient_rows(opened),
+        "learner": f"The {state.learner} learner",
+    }  # fmt: skip
+    write_text(report, page(stream_story(told, ", ".join(data), command_line())))
+
+
+class Printer:
+    """Progress rows as a table or as JSON lines."""
+
+    def __init__(self, json: bool, quiet: bool, out: Any) -> None:
+        self.json, self.quiet, self.out, self.begun = json, quiet, out, False
+
+    def row(self, row: dict[str, Any]) -> None:
+        if self.quiet:
+            return
+        if self.json:
+            from .console import emit
+
+            emit(row)
+            return
+        from .console import paint, width
+
+        size = max(7, min(11, width() // len(KEYS) - 1))
+        if not self.begun:
+            for k in range(2):
+                print(paint(" ".join(head[k].rjust(size) for head in HEADS).rstrip(), "bold", self.out), file=self.out)
+            self.begun = True
+        print(" ".join(fitting(row.get(key), size).rjust(size) for key in KEYS).rstrip(), file=self.out, flush=True)
+
+    def final(self, row: dict[str, Any], state: Any, save: str | None) -> None:
+        if self.quiet:
+            return
+        if self.json:
+            self.row(row)
+            return
+        from .console import paint, say, width
+        from .telling import certificate_text, wrapped
+
+        if not state.rows or state.rows[-1]["counter"] != row["counter"]:
+            self.row(row)
+        print("", file=self.out)
+        for line in wrapped(certificate_text(row["certificate"]), width()):
+            print(line, file=self.out)
+        if state.interrupted:
+            say(
+                f"interrupted after {row['counter']:,} examples; all of them are learned"
+                + ("" if save else ", but --save was not given")
+            )
+        if save is not None:
+            say(paint(f"learner in {save}", "dim", sys.stderr))
+
+
+def fitting(value: Any, size: int) -> str:
+    """A number in so many columns."""
+    from ..report.text import clip, number
+
+    if value is None:
+        return "–"
+    if isinstance(value, (list, tuple)):
+        value = max(range(len(value)), key=value.__getitem__)
+    if isinstance(value, str):
+        return clip(value, size)
+    if isinstance(value, float) and value.is_integer() and abs(value) < 10 ** (size - 1):
+        return f"{value:.0f}"
+    for digits in range(min(6, size - 1), 0, -1):
+        text = number(value, digits)
+        if len(text) <= size:
+            return text
+    return f"{value:.0e}"
+
+
+@contextlib.contextmanager
+def written(path: str | None) -> Iterator[Any]:
+    """A function that takes predictions, and the file that they go to."""
+    if path is None:
+        yield None
+        return
+    if path == "-":
+        yield lambda values: _lines(values, sys.stdout, None)
+        return
+    from .output import whole
+
+    with whole(path) as scratch, open(scratch, "w", encoding="utf-8") as file:
+        heads: list[str] = []
+        yield lambda values: _lines(values, file, heads)
+
+
+def _lines(values: Any, file: Any, heads: list[str] | None) -> None:
+    if heads is not None and not heads:
+        heads.append("prediction" if values.ndim == 1 else ",".join(f"probability_{k}" for k in range(values.shape[1])))
+        file.write(heads[0] + "\n")
+    if values.ndim == 1:
+        file.write("\n".join(map(repr, values.tolist())) + "\n")
+    else:
+        file.write("\n".join(",".join(map(repr, row)) for row in values.tolist()) + "\n")

@@ -1,0 +1,396 @@
+"""What ``stream`` computes: rows from any source into a learner, a progress row at doubling counts.
+
+Columns keep the places in which they first appeared, and a block is cut at the row where a new one appears: so what
+is learned does not depend on how the rows were cut into blocks or files, and a resumed run is the run that never
+stopped, bit for bit.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+
+from ..errors import DataError, UsageError
+from . import learners
+
+HIDDEN = "\0"  # a level that no row has: it takes the reference's place, so that every real level keeps its term
+
+
+@dataclasses.dataclass
+class Asked:
+    """The options of a stream."""
+
+    source: Any
+    target: str | None = None
+    features: list[str] | None = None
+    weights: str | None = None
+    where: str | None = None
+    derive: dict[str, str] = dataclasses.field(default_factory=dict)
+    missing: str = "refuse"
+    form: str | None = None
+    classes: list[str] | None = None
+    learner: str = "mixture"
+    loss: str | None = None
+    rate: str = "auto"
+    epochs: int = 1
+    certificate: bool = True
+
+
+@dataclasses.dataclass
+class State:
+    """A learner on its way: the record, what its columns and labels mean, and what has been seen."""
+
+    record: Any
+    terms: list[str]
+    labels: list[Any]
+    schema: Any = None
+    target: str | None = None
+    learner: str = "mixture"
+    form: str | None = None
+    loss: float = 0.0
+    weight: float = 0.0
+    rows: list[dict[str, Any]] = dataclasses.field(default_factory=list)
+    last: dict[str, Any] = dataclasses.field(default_factory=dict)
+    interrupted: bool = False
+
+    def meta(self) -> dict[str, Any]:
+        """What a file keeps beside the record."""
+        return {
+            "schema": None if self.schema is None else self.schema.to_dict(),
+            "stream_terms": list(self.terms),
+            "labels": list(self.labels),
+            "target": self.target,
+            "learner": self.learner,
+            "form": self.form,
+            "seen": [self.loss, self.weight],
+            "rows": self.rows,
+            "last": self.last,
+        }
+
+    @classmethod
+    def resumed(cls, opened: Any) -> State:
+        """The state in a file."""
+        if opened.kind == "linear" or "stream_terms" not in opened.meta:
+            raise UsageError(f"{opened.path} was not made by trueline stream, so it cannot be resumed", where="resume")
+        meta = opened.meta
+        return cls(
+            opened.record, list(meta["stream_terms"]), list(meta["labels"]), opened.schema, meta["target"], meta["learner"],
+            meta["form"], *meta["seen"], rows=[dict(row) for row in meta["rows"]], last=dict(meta["last"]),
+        )  # fmt: skip
+
+
+Shown = Callable[[dict[str, Any]], None]
+Predicted = Callable[[np.ndarray], None]
+
+
+def stream(asked: Asked, state: State | None, show: Shown, predicted: Predicted | None) -> State:
+    """Learn the source; Ctrl-C ends it with everything learned so far."""
+    if asked.epochs < 1:
+        raise UsageError(f"--epochs is a whole number of at least 1, not {asked.epochs}", where="epochs")
+    learners.known(asked.learner)
+    try:
+        for epoch in range(asked.epochs):
+            for state in learned(asked, state, show, predicted if epoch == asked.epochs - 1 else None):
+                pass
+    except KeyboardInterrupt:
+        if state is None or not state.record.examples:
+            raise
+        state.interrupted = True
+    assert state is not None
+    return state
+
+
+def learned(asked: Asked, state: State | None, show: Shown, predicted: Predicted | None) -> Iterator[State]:
+    """One pass; the state after every block."""
+    form = asked.form or (state.form if state is not None else None) or text_form(asked.source)
+    reader = text_blocks(asked, state, form) if form else table_blocks(asked, state)
+    for names, X, y, weights, schema, kind, levels in reader:
+        if state is None:
+            state = begun(asked, names, y, kind, levels, form)
+        state.schema = schema
+        learn_block(state, names, X, y, weights, kind, levels, show, predicted)
+        yield state
+
+
+def text_form(source: Any) -> str | None:
+    from ..data.text import text_format
+
+    first = source[0] if isinstance(source, list) else source
+    return text_format(first)
+
+
+def text_blocks(asked: Asked, state: State | None, form: str) -> Iterator[Any]:
+    """svmlight or Vowpal Wabbit's text as sparse blocks."""
+    from scipy.sparse import csr_array
+
+    from ..data.text import read_text
+
+    for option in ("features", "weights", "where"):
+        if getattr(asked, option):
+            raise UsageError(f"--{option} is for tables; {form} text names its own features and weights", where=option)
+    if asked.derive:
+        raise UsageError(f"--derive is for tables, not for {form} text", where="derive")
+    for block in read_text(asked.source, form, known=tuple(state.terms if state else ())):
+        X = csr_array((block.data, block.indices, block.indptr), shape=(len(block.y), len(block.names)))
+        yield list(block.names), X, block.y, block.weights, None, "number", []
+
+
+def table_blocks(asked: Asked, state: State | None) -> Iterator[Any]:
+    """Blocks of a table, each with the schema so far."""
+    from ..data.encode import Encoder
+
+    old = state.schema if state is not None else None
+    target = asked.target or (old.target if old is not None else None)
+    if target is None:
+        raise UsageError("give --target: the column to predict", where="target")
+    settings: dict[str, Any] = {
+        "features": asked.features,
+        "weights": asked.weights,
+        "where": asked.where,
+        "derive": asked.derive,
+        "missing": asked.missing,
+    }
+    if old is not None:
+        settings = {
+            "features": list(old.names), "weights": asked.weights or old.weights, "where": asked.where or old.where,
+            "derive": asked.derive or dict(old.derive), "missing": old.missing,
+            "categories": [c.name for c in old.columns if c.kind == "category"],
+        }  # fmt: skip
+    encoder = Encoder(asked.source, target=target, labels=True, **settings)
+    for block in encoder:
+        schema = for_stream(encoder.schema)
+        yield (
+            list(block.terms),
+            block.X,
+            block.y,
+            block.weights,
+            schema if old is None else old.merge(schema),
+            schema.target_kind,
+            encoder.target_levels,
+        )
+
+
+def for_stream(schema: Any) -> Any:
+    """The schema of a model whose every level has a term, and to which new levels count nothing."""
+    columns = tuple(
+        dataclasses.replace(
+            c, levels=(HIDDEN, *(v for v in c.levels if v != HIDDEN)), fill=(0.0, *c.fill) if c.fill else ()
+        )
+        if c.kind == "category"
+        else c
+        for c in schema.columns
+    )
+    return dataclasses.replace(schema, columns=columns, unseen="ignore", classes=())
+
+
+def begun(asked: Asked, names: list[str], y: np.ndarray, kind: str, levels: list[str], form: str | None) -> State:
+    """A fresh learner for what the first block shows."""
+    labels: list[Any] = []
+    signs = asked.loss in ("logistic", "hinge", "squared_hinge", "perceptron") or asked.learner in (
+        "perceptron",
+        "winnow",
+    )
+    if asked.classes is not None:
+        labels = list(asked.classes) if kind == "category" else [_number(label) for label in asked.classes]
+    elif kind == "category":
+        labels = sorted(levels)
+    elif kind == "boolean" or signs or (asked.loss is None and learners.known(asked.learner).classes is not None):
+        found = np.unique(y[np.isfinite(y)])
+        if kind == "boolean" or np.isin(found, (0.0, 1.0)).all():
+            labels = [0, 1]
+        elif np.isin(found, (-1.0, 1.0)).all():
+            labels = [-1, 1]
+        elif signs:
+            labels = [_number(v) for v in found.tolist()]
+    if labels and len(labels) < 2:
+        raise DataError(
+            f"the first rows have the one label {labels[0]!r}; name them all with --classes a,b", where="target"
+        )
+    first = names if form is None else []
+    record = learners.make(asked.learner, asked.loss, asked.rate, len(labels), list(first), asked.certificate)
+    return State(record, list(first), labels, target=asked.target, learner=asked.learner, form=form)
+
+
+def _number(value: Any) -> Any:
+    value = float(value)
+    return int(value) if value.is_integer() else value
+
+
+def coded(state: State, y: np.ndarray, kind: str, levels: list[str]) -> np.ndarray:
+    """Targets as the learner takes them: numbers, ±1, or the number of the class."""
+    if not state.labels:
+        return y
+    values = [levels[int(v)] for v in y] if kind == "category" else [_number(v) for v in y.tolist()]
+    place = {label: k for k, label in enumerate(state.labels)}
+    codes = np.array([place.get(value, -1) for value in values])
+    if (codes < 0).any():
+        shown = ", ".join(map(str, state.labels[:6]))
+        raise DataError(
+            f"the label {values[int(np.argmax(codes < 0))]!r} was not among the first rows' ({shown}); name all with --classes, or choose --loss squared for numbers",
+            where="target",
+        )
+    return 2.0 * codes - 1.0 if len(state.labels) == 2 else codes.astype(float)
+
+
+def learn_block(
+    state: State,
+    names: list[str],
+    X: Any,
+    y: np.ndarray,
+    weights: Any,
+    kind: str,
+    levels: list[str],
+    show: Shown,
+    predicted: Predicted | None,
+) -> None:
+    """Learn a block, cut where new columns first appear, each in its place of first appearance."""
+    known = np.isfinite(y)
+    if not known.all():  # rows without a label (Vowpal Wabbit's text): nothing to learn from
+        X, y, weights = X[known], y[known], None if weights is None else weights[known]
+    targets = coded(state, y, kind, levels)
+    sparse = hasattr(X, "indptr")
+    if names != state.terms:
+        place = {name: k for k, name in enumerate(state.terms)}
+        fresh = [k for k, name in enumerate(names) if name not in place]
+        if fresh and not sparse:
+            first = [int(np.argmax(X[:, k] != 0.0)) if X[:, k].any() else len(X) for k in fresh]
+            start = 0
+            for at in sorted(set(first)):
+                if at > start:
+                    _learn(
+                        state,
+                        _ordered(X[start:at], names, state.terms),
+                        targets[start:at],
+                        None if weights is None else weights[start:at],
+                        show,
+                        predicted,
+                    )
+                    start = at
+                state.terms += [names[k] for k, when in zip(fresh, first) if when == at]
+                learners.widened(state.record, state.terms)
+            X, targets, weights = X[start:], targets[start:], None if weights is None else weights[start:]
+        elif fresh:
+            state.terms = list(names)  # sparse text numbers its columns in the order of their appearance already
+            learners.widened(state.record, state.terms)
+        if not sparse:
+            X = _ordered(X, names, state.terms)
+    if len(targets):
+        _learn(state, X, targets, weights, show, predicted)
+
+
+def _ordered(X: np.ndarray, names: list[str], terms: list[str]) -> np.ndarray:
+    from .models import picked, places
+
+    return X if names == terms else np.ascontiguousarray(picked(X, places(names, terms)))
+
+
+def _learn(state: State, X: Any, y: np.ndarray, weights: Any, show: Shown, predicted: Predicted | None) -> None:
+    record = state.record
+    before, done = record.examples, len(record.progress)
+    made = record.learn(X, y, weights)
+    count_loss(state, made, y, weights, before, X, show, done)
+    if predicted is not None:
+        predicted(np.asarray(made))
+
+
+def count_loss(
+    state: State, made: np.ndarray, y: np.ndarray, weights: Any, before: int, X: Any, show: Shown, done: int
+) -> None:
+    """Add to the sums, and show the rows that became due."""
+    record = state.record
+    c = np.ones(len(y)) if weights is None else np.asarray(weights, dtype=float)
+    losses = c * losses_of(state, made, y)
+    weight0 = state.weight
+    running = np.cumsum(c) if weights is not None else None
+    for line in record.progress[done:]:
+        at = min(len(y) - 1, max(0, int(line["examples"]) - before - 1))
+        row = row_of(state, line, X, at, weight0 + (float(running[at]) if running is not None else at + 1.0))
+        row |= {"label": label_of(state, y[at]), "prediction": plain(made[at])}
+        state.rows.append(row)
+        show(row)
+    state.loss += float(losses.sum())
+    state.weight += float(c.sum())
+    at = len(y) - 1
+    state.last = {"label": label_of(state, y[at]), "prediction": plain(made[at]), "features": features_of(X, at)}
+
+
+def losses_of(state: State, made: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """The loss of each prediction, as the tables print it: squared without the half, log loss, or mistakes."""
+    if not state.labels:
+        loss = getattr(state.record, "loss", None)
+        if loss is not None and getattr(loss, "name", "squared") not in ("squared",):
+            return np.array([loss.value(float(p), float(t)) for p, t in zip(made, y)])
+        return (made - y) ** 2
+    if not probabilistic(state.record):
+        return (np.sign(made) != y).astype(float) if made.ndim == 1 else (made.argmax(axis=1) != y).astype(float)
+    with np.errstate(divide="ignore"):
+        if made.ndim == 1:
+            return -np.log(np.where(y > 0, made, 1.0 - made))
+        return -np.log(made[np.arange(len(y)), y.astype(int)])
+
+
+def probabilistic(record: Any) -> bool:
+    return record.kind == "mixture" or bool(getattr(record, "probabilistic", False))
+
+
+def row_of(state: State, line: dict[str, Any], X: Any, at: int, weight: float) -> dict[str, Any]:
+    """A progress row in Vowpal Wabbit's columns, with best fixed loss, regret and bound beside them."""
+    best = line.get("comparator_loss", line.get("best_fixed"))
+    row = {
+        "average_loss": line["average_loss"],
+        "since_last": line["since_last"],
+        "counter": int(line["examples"]),
+        "weight": float(line.get("weight", weight)),
+        "label": None,
+        "prediction": None,
+        "features": features_of(X, at),
+        "best_fixed_loss": best,
+        "regret": line.get("regret"),
+        "bound": line.get("bound"),
+    }
+    return {key: None if isinstance(value, float) and not math.isfinite(value) else value for key, value in row.items()}
+
+
+def features_of(X: Any, at: int) -> int:
+    """The features of a row that are not 0, and the constant."""
+    row = X[[at]] if hasattr(X, "indptr") else X[at]
+    return 1 + (int(row.nnz) if hasattr(row, "nnz") else int(np.count_nonzero(row)))
+
+
+def label_of(state: State, target: Any) -> Any:
+    if not state.labels:
+        return float(target)
+    return state.labels[int(target > 0)] if len(state.labels) == 2 else state.labels[int(target)]
+
+
+def plain(value: Any) -> Any:
+    return [float(v) for v in value] if np.ndim(value) else float(value)
+
+
+def final_row(state: State) -> dict[str, Any]:
+    """The last row: everything, with the certificate."""
+    proof = state.record.certificate()
+    found = proof.to_dict()
+    since = state.rows[-1] if state.rows else None
+    last_weight = since["weight"] if since else 0.0
+    last_loss = since["average_loss"] * last_weight if since else 0.0
+    tail = state.weight - last_weight
+    average = state.loss / state.weight if state.weight else math.nan
+    row = {
+        "average_loss": average,
+        "since_last": (state.loss - last_loss) / tail if tail > 0 else (since["since_last"] if since else average),
+        "counter": int(state.record.examples),
+        "weight": state.weight,
+        **state.last,
+        "best_fixed_loss": found.get("comparator_loss"),
+        "regret": found.get("regret"),
+        "bound": found.get("bound"),
+        "interrupted": state.interrupted,
+        "certificate": found,
+        "final": True,
+    }
+    return row
