@@ -7,6 +7,7 @@ the order and precision in which it came; only the columns of the working set ar
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import numpy as np
@@ -49,7 +50,7 @@ def dots_by_entry(data, indices, indptr, Rt, out, start, stop):
 def column_ranges(d: int) -> list[tuple[int, int]]:
     """The columns in as many contiguous parts as there are threads."""
     edges = np.linspace(0, d, get_threads() + 1).astype(int)
-    return [(int(a), int(b)) for a, b in zip(edges[:-1], edges[1:], strict=True) if b > a]
+    return [(int(a), int(b)) for a, b in itertools.pairwise(edges) if b > a]
 
 
 class Centred:

@@ -26,11 +26,11 @@ SPARSE = ("csr", "csc")
 
 def check_penalty(*, l1_ratio: Any, tol: Any, alpha: Any = 0.0) -> None:
     """Refuse penalties that make no sense."""
-    if not isinstance(l1_ratio, numbers.Real) or not 0.0 <= l1_ratio <= 1.0:
+    if not isinstance(l1_ratio, numbers.Real) or not 0.0 <= float(l1_ratio) <= 1.0:
         raise UsageError(f"l1_ratio must lie between 0 and 1, not {l1_ratio!r}", where="l1_ratio")
-    if not isinstance(alpha, numbers.Real) or not 0.0 <= alpha < np.inf:
+    if not isinstance(alpha, numbers.Real) or not 0.0 <= float(alpha) < np.inf:
         raise UsageError(f"alpha must be a number of at least 0, not {alpha!r}", where="alpha")
-    if not isinstance(tol, numbers.Real) or not tol >= 0.0:
+    if not isinstance(tol, numbers.Real) or not float(tol) >= 0.0:
         raise UsageError(f"tol must be a number of at least 0, not {tol!r}", where="tol")
 
 

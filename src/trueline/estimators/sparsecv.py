@@ -211,7 +211,7 @@ class ElasticNetCV(SparseLinear):
         errors = np.moveaxis(np.reshape([e for e, _ in found], shape), 2, 1)
         gaps = np.moveaxis(np.reshape([g for _, g in found], shape), 2, 1)
         mean = errors.mean(axis=2)
-        ratio, place = np.unravel_index(int(np.argmin(mean)), mean.shape)
+        ratio, place = divmod(int(np.argmin(mean)), mean.shape[1])
         if self.selection_rule == "1se":
             bound = mean[ratio, place] + errors[ratio, place].std(ddof=1) / np.sqrt(folds)
             place = int(np.flatnonzero(mean[ratio] <= bound)[0])  # penalties fall, so the first is the largest
