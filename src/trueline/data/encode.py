@@ -113,7 +113,8 @@ class Encoder:
         for name in [*chosen, *categories]:
             if name not in opened.names:
                 raise unknown_column(name, opened.names, source=opened.describe)
-        if target is not None and target in chosen:
+        looks_back = self.formula is not None and self.formula.only_lags(str(target))
+        if target is not None and target in chosen and not looks_back:
             raise UsageError(f"column {target!r} is the target and cannot be a feature too", where=target)
         if len(set(chosen)) < len(chosen):
             twice = next(name for name in chosen if chosen.count(name) > 1)

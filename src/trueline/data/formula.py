@@ -83,6 +83,10 @@ class Formula:
         """How many rows back the lags look."""
         return max((f.memory for product in self.products for f in product), default=0)
 
+    def only_lags(self, column: str) -> bool:
+        """Whether a column is used by its past alone, as a target may be."""
+        return all(isinstance(f, Lag) for product in self.products for f in product if f.column == column)
+
     def fix(self, X: np.ndarray, known: Known) -> Formula:
         """With constants from these rows."""
         place = _places(known)
