@@ -71,7 +71,8 @@ def test_regret_to_every_member_and_the_whole_bound(kind, seed, weighted):
     t, losses, tops = model.arrays["totals"], model.arrays["losses"], model.arrays["tops"]
     first, low, high = t[regress.FIRST_LOSS], t[regress.LOW], t[regress.HIGH]
     slack = 1e-9 * (losses.max() + tops.max()) + 1e-300
-    R2 = t[regress.LARGEST_WEIGHT] * (high - low) ** 2
+    R2 = t[regress.LARGEST_WEIGHT] * (high - low + t[regress.MARGIN_WORST]) ** 2
+    assert t[regress.MARGIN_WORST] <= high - low
     learned_loss = t[regress.LOSS] - first - t[regress.CAPPED_EXCESS]
     # Regret of the static level to every member, and of the top to the static level; then the a-priori forms.
     assert tops[0] <= losses.min() + 2 * t[regress.GAP_STATIC] + slack

@@ -1,11 +1,13 @@
 """How members become one prediction, with a proof and with nothing known in advance.
 
-**Squared loss.** Members k = 1…K predict inside the label range seen so far; L_k is member k's summed loss. With
+**Squared loss.** Members k = 1…K predict inside the label range seen so far and its margin; L_k is member k's summed
+loss. With
 
     η_t = ln K/Δ_{t−1},   weights ∝ exp(−η_t L_k),   p = Σ weights·p_k,   M_t(η) = −(1/η)·ln((1/K)Σ exp(−ηL_k,t)),
     m_t = M_t(η_t) − M_{t−1}(η_t),   Δ_t = Δ_{t−1} + max(0, (y − p)² − m_t),
 
-*regret to every member is at most 2Δ_T ≤ 4R²·ln K + 2R²*, R the final label range (R² times the largest weight c).
+*regret to every member is at most 2Δ_T ≤ 4R²·ln K + 2R²*, R the final label range plus the margin, so that every
+|y − p| ≤ R (R² is to be multiplied by the largest weight c).
 Proof. (i) M(η) falls as η grows, and η_t never grows, so M_{t−1}(η_t) ≥ M_{t−1}(η_{t−1}): the m_t telescope to
 Σm_t ≤ M_T(η_T) ≤ min_k L_k + ln K/η_T ≤ min_k L_k + Δ_T. The loss is at most Σm_t + Δ_T. (ii) p ↦ exp(−η(y − p)²) is
 concave while |y − p| ≤ 1/√(2η); then (y − p)² ≤ m_t by Jensen and Δ stands still. That is so once

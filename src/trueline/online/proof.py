@@ -5,9 +5,9 @@ seen), first label apart because nothing can be known before it:
 
     loss ≤ first + min_w{Σc(ỹ − w·u)² + wᵀA₀w} + Σc·ê²·cq/(1 + cq) + Σc·a² + 2Δ + 2Δ′ + Σ[c(y − p)² − c(ỹ − p)²].
 
-Member (recursive least squares without forgetting, prediction clipped to the range seen, ê its error): the recursion
-gives Σce²/(1 + cq) ≤ min_w{…} for the unclipped error e (members.py). Clipping lowers the error unless ỹ leaves the
-range by a > 0 and the unclipped prediction left it on the same side; then ê² ≤ a². So
+Member (recursive least squares without forgetting, prediction clipped to the range seen and its margin, ê its error):
+the recursion gives Σce²/(1 + cq) ≤ min_w{…} for the unclipped error e (members.py). Clipping lowers the error unless ỹ
+lies beyond that interval by a > 0 and the unclipped prediction beyond it on the same side; then ê² ≤ a². So
 c·ê² = c·ê²/(1 + cq) + c·ê²·cq/(1 + cq) ≤ c·e²/(1 + cq) + c·a² + c·ê²·cq/(1 + cq).
 Since ê² ≤ R² and z/(1 + z) ≤ ln(1 + z), the third term is at most R²·ln det(A₀⁻¹A) with A₀ the first ridge of each
 column; Σa² ≤ R². Mixture: aggregate.py. Last term: what the cap hid from the learner.
@@ -30,9 +30,9 @@ if TYPE_CHECKING:
 
 SQUARED = (
     "regret to every member ≤ 2Δ, of the second level to the first ≤ 2Δ′ more; least squares member: "
-    "loss ≤ min over w of {Σ(y − w·u)² + wᵀA₀w} + R²·ln det(A₀⁻¹A) + R², R the label range"
+    "loss ≤ min over w of {Σ(y − w·u)² + wᵀA₀w} + R²·ln det(A₀⁻¹A) + R², R the label range and its margin"
 )
-MEMBERS = "regret to every member ≤ 2Δ + 2Δ′ ≤ 4R²·ln(3K) + 4R², R the label range"
+MEMBERS = "regret to every member ≤ 2Δ + 2Δ′ ≤ 4R²·ln(3K) + 4R², R the label range and its margin"
 LOG = "loss ≤ the best member's + ln K + ln 3 (times the largest weight if above 1)"
 
 

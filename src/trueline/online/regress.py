@@ -45,7 +45,7 @@ from .members import (
 EXAMPLES, WEIGHT, LOW, HIGH, ORIGIN, LAST, MEAN, SQUARES = 0, 1, 2, 3, 4, 5, 6, 7
 GAP_STATIC, GAP_SHARE, GAP_TOP = 8, 9, 10
 LOSS, FIRST_LOSS, OVERSHOOT, CAPPED_EXCESS, CAPPED, RESTARTS, LARGEST_WEIGHT, NORM = 11, 12, 13, 14, 15, 16, 17, 18
-LAST_LABEL, LAST_PREDICTION, LAST_EXAMPLES, LAST_LOSS = 19, 20, 21, 22
+LAST_LABEL, LAST_PREDICTION, MARGIN_LOW, MARGIN_HIGH, MARGIN_WORST = 19, 20, 21, 22, 23
 TOTALS = 24
 REACH = 10.0  # ranges beyond the range seen at which a label is capped
 SIMPLE = 2  # members that look at labels only: running mean and last label
@@ -62,11 +62,34 @@ def clip(value, low, high):
 
 
 @kernel
+def overshoot(label, totals):
+    """How far the label lies beyond what predictions were clipped to."""
+    return max(0.0, label - totals[HIGH] - totals[MARGIN_HIGH], totals[LOW] - totals[MARGIN_LOW] - label)
+
+
+@kernel
+def widen(label, totals):
+    """Predictions may pass each end of the label range by the largest step that labels took beyond it.
+
+    A label that meets an end exactly shows a hard end (counts, proportions): none may pass it until a label does.
+    """
+    if label > totals[HIGH]:
+        totals[MARGIN_HIGH] = max(totals[MARGIN_HIGH], label - totals[HIGH])
+    elif label == totals[HIGH]:
+        totals[MARGIN_HIGH] = 0.0
+    if label < totals[LOW]:
+        totals[MARGIN_LOW] = max(totals[MARGIN_LOW], totals[LOW] - label)
+    elif label == totals[LOW]:
+        totals[MARGIN_LOW] = 0.0
+    totals[MARGIN_WORST] = max(totals[MARGIN_WORST], totals[MARGIN_LOW], totals[MARGIN_HIGH])
+
+
+@kernel
 def member_predictions(
     values, indices, start, stop, dense, centred, size, filters, steps, totals, columns, w, table, u, places, z, out
 ):
-    """Every member's prediction, inside the label range seen; how many places the standardised row has."""
-    low, high, origin = totals[LOW], totals[HIGH], totals[ORIGIN]
+    """Every member's prediction, inside the label range seen and its margin; how many places the standardised row has."""
+    low, high, origin = totals[LOW] - totals[MARGIN_LOW], totals[HIGH] + totals[MARGIN_HIGH], totals[ORIGIN]
     out[0] = totals[MEAN]
     out[1] = totals[LAST]
     count = 0
@@ -234,8 +257,9 @@ def regress(
         else:
             totals[CAPPED_EXCESS] += loss - c * (label - p) ** 2
             totals[CAPPED] += 1.0 if label != y[i] else 0.0
-            totals[OVERSHOOT] += c * max(0.0, label - totals[HIGH], totals[LOW] - label) ** 2
+            totals[OVERSHOOT] += c * overshoot(label, totals) ** 2
             score(predictions, members, label, c, p, totals, losses, shares, recent, tops, level, step, top_step)
+            widen(label, totals)
         if filters > 0:
             spread(values, indices, start, stop, dense, columns, size, c, totals[WEIGHT], totals[EXAMPLES], u)
             update_filters(

@@ -1,0 +1,160 @@
+"""Who is in the mixture and the arrays they live in: the start, new columns, and going over to gradient members."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from . import classify as labels
+from . import regress as numbers
+from .hindsight import LARGEST
+from .members import INTERCEPT_RIDGE
+
+if TYPE_CHECKING:
+    from .mixture import MixtureModel
+
+# (forgetting, ridge in units of column variance, least memory per column) of the Gaussian filters: the factor is at
+# least 1 − 1/(memory·columns), because d weights cannot be learned from fewer than about d examples.
+REGRESSION_FILTERS = (
+    (1.0, 1.0, 0.0),
+    (1.0, 10.0, 0.0),
+    (1.0, 100.0, 0.0),
+    (0.99, 0.1, 2.0),
+    (0.95, 0.1, 1.0),
+    (0.9, 0.1, 0.5),
+)
+CLASS_FILTERS = (
+    (1.0, 0.1, 0.0),
+    (1.0, 1.0, 0.0),
+    (1.0, 10.0, 0.0),
+    (0.998, 0.3, 4.0),
+    (0.99, 0.3, 2.0),
+    (0.95, 1.0, 1.0),
+)
+REGRESSION_RATES = (1.0, 0.03, 0.1, 0.3, 0.02, 0.1, 0.5, 0.3, 3.0, 30.0)
+CLASS_RATES = (0.1, 1.0, 0.03, 0.3, 0.1, 1.0, 10.0, 0.0)
+LARGEST_FILTER = 301 * 301  # entries of one member's matrices
+_GROWING = ("columns", "w", "P", "table", "sums")
+
+
+def member_names(model: MixtureModel) -> list[str]:
+    """What each member is, in the order of the weights."""
+    filters, regression = _filters(model)[: model.filters], model.task == "regression"
+    what = "least squares" if regression else "Kalman logistic"
+    named = [f"{what}, forgetting {forget:g}, ridge {ridge:g}" for forget, ridge, _ in filters]
+    if regression:
+        steps = ["normalised steps", *(f"AdaGrad {r:g}" for r in REGRESSION_RATES[1:4])]
+        steps += [f"constant step {r:g}" for r in REGRESSION_RATES[4:7]]
+        steps += [f"diagonal least squares, ridge {r:g}" for r in REGRESSION_RATES[7:]]
+        return ["running mean", "last label", *named, *steps[: model.steps]]
+    steps = [*(f"constant step {r:g}" for r in CLASS_RATES[:2]), *(f"AdaGrad {r:g}" for r in CLASS_RATES[2:4])]
+    steps += [*(f"diagonal Kalman logistic, ridge {r:g}" for r in CLASS_RATES[4:7]), "exponentiated gradient ±"]
+    return ["class frequencies", "label chain", *named, *steps[: model.steps]]
+
+
+def prepare(model: MixtureModel, sparse: bool) -> None:
+    """Make room for the columns known by now; beyond the filters' limit, go over to gradient members."""
+    width = model.intake.width
+    if model.arrays and width == model.fitted_width:
+        return
+    if not model.arrays:
+        _begin(model, width, sparse)
+    elif model.filters and not _narrow(model, width):
+        _go_wide(model, width)
+    elif width > model.arrays["columns"].shape[1]:
+        _grow(model, max(width, min(2 * model.arrays["columns"].shape[1], width + 4096)))
+    model.fitted_width = width
+    if width > LARGEST:
+        model.hindsight = None
+    if model.hindsight is not None:
+        model.hindsight.widen(width)
+    if model.filters:
+        forget, _, memory = np.array(_filters(model)).T
+        model.arrays["forget"][:] = np.maximum(forget, 1.0 - 1.0 / np.maximum(memory * width, 1.0))
+
+
+def _filters(model: MixtureModel) -> tuple[tuple[float, float, float], ...]:
+    return REGRESSION_FILTERS if model.task == "regression" else CLASS_FILTERS
+
+
+def _narrow(model: MixtureModel, width: int) -> bool:
+    return model.score_vectors * (width + 1) ** 2 <= LARGEST_FILTER
+
+
+def _begin(model: MixtureModel, width: int, sparse: bool) -> None:
+    regression, narrow = model.task == "regression", _narrow(model, width)
+    pairs = np.array(_filters(model))
+    rates = np.array(REGRESSION_RATES if regression else CLASS_RATES)
+    model.filters = len(pairs) if narrow else 0
+    # Exponentiated gradient touches every weight at every row, so only filters' company affords it.
+    model.steps = (0 if narrow else len(rates)) if regression else len(rates) if narrow else len(rates) - 1
+    model.centred = narrow or not sparse
+    vectors, members = model.steps * model.score_vectors, 2 + model.filters + model.steps
+    model.arrays = {
+        "totals": np.zeros(numbers.TOTALS if regression else labels.TOTALS),
+        "columns": np.zeros((8, width)),
+        "w": np.zeros((model.filters * model.score_vectors, width + 1)),
+        "P": np.zeros((model.filters * model.score_vectors, width + 1, width + 1)),
+        "forget": pairs[:, 0].copy(),
+        "ridge": pairs[:, 1].copy(),
+        "ledger": np.zeros((model.filters, 2)),
+        "table": np.zeros((vectors, width + 1)),
+        "sums": np.zeros((vectors, width + 1)),
+        "scales": np.zeros(vectors),
+        "rates": rates,
+        "losses": np.zeros(members),
+        "shares": np.full(members, 1.0 / members),
+        "recent": np.zeros(members + 1),
+        "tops": np.zeros(3),
+    }
+    model.arrays["P"][:, 0, 0] = 1.0 / INTERCEPT_RIDGE
+    if not regression:
+        model.arrays |= {
+            "frequencies": np.zeros(model.class_count),
+            "transitions": np.zeros((model.class_count, model.class_count)),
+            "trust": np.full(members, 1.0 / members),
+        }
+
+
+def _grow(model: MixtureModel, width: int) -> None:
+    for name in _GROWING:
+        old = model.arrays[name]
+        shape = tuple(n if axis == 0 else width + (name != "columns") for axis, n in enumerate(old.shape))
+        new = np.zeros(shape)
+        new[tuple(slice(0, n) for n in old.shape)] = old
+        model.arrays[name] = new
+
+
+def _go_wide(model: MixtureModel, width: int) -> None:
+    """From filters to gradient members, which start at the best filter's weights.
+
+    A new phase of the mixture: losses so far are settled (the best member's, and the gaps of that phase, go into the
+    bound, because each phase telescopes by itself) and every member starts level.
+    """
+    old, own, had = model.arrays, model.score_vectors, model.fitted_width
+    totals, regression = old["totals"], model.task == "regression"
+    best = int(np.argmin(old["losses"][2 : 2 + model.filters]))
+    w = old["w"][best * own : (best + 1) * own, : had + 1]
+    shift, mean, squares, nonzero = (old["columns"][row, :had] for row in (0, 1, 2, 6))
+    model.phase_loss += float(old["losses"].min())
+    if regression:
+        model.phase_gap += float(totals[numbers.GAP_STATIC]) + float(totals[numbers.GAP_TOP])
+    else:
+        model.phase_logs += math.log(len(old["losses"])) + math.log(3.0)
+    _begin(model, width, sparse=True)
+    new = model.arrays
+    new["totals"] = totals
+    raw = squares + totals[numbers.WEIGHT] * (mean + shift) ** 2
+    new["columns"][1, :had] = nonzero
+    new["columns"][2, :had] = raw
+    scale = np.sqrt(raw / np.maximum(nonzero, 1e-300))
+    start = np.zeros((own, width + 1))
+    start[:, 1 : had + 1] = w[:, 1:] * scale
+    start[:, 0] = w[:, 0] - w[:, 1:] @ shift
+    if regression:
+        start[:, 0] += totals[numbers.ORIGIN] - totals[numbers.MEAN]
+    else:
+        new["frequencies"], new["transitions"] = old["frequencies"], old["transitions"]
+    new["table"][:] = np.tile(start, (model.steps, 1))
