@@ -45,18 +45,21 @@ def kind_of(name: str, dtype: Any, *, describe: str = "the table") -> str:
 def numbers(frame: pl.DataFrame, names: Sequence[str], kinds: Sequence[str], describe: str) -> np.ndarray:
     """The columns as one C-ordered float64 array; null becomes NaN."""
 
-    expressions = [_number(frame, name, kind, describe) for name, kind in zip(names, kinds)]
-    if not expressions:
-        return np.empty((frame.height, 0))
-    made = frame.select(expressions)
-    array = made.to_numpy(order="c", writable=True)
-    return np.ascontiguousarray(array, dtype=np.float64) if len(made) else np.empty((0, len(names)))
-
-
-def _number(frame: pl.DataFrame, name: str, kind: str, describe: str) -> pl.Expr:
     import polars as pl
 
-    dtype = frame.schema[name]
+    if not names:
+        return np.empty((frame.height, 0))
+    schema = frame.schema
+    if any(schema[name] != pl.Float64 for name in names):
+        frame = frame.select(_number(frame, schema[name], name, kind, describe) for name, kind in zip(names, kinds))
+    elif list(schema) != list(names):
+        frame = frame.select(names)
+    return np.ascontiguousarray(frame.to_numpy(order="c", writable=True), dtype=np.float64)
+
+
+def _number(frame: pl.DataFrame, dtype: Any, name: str, kind: str, describe: str) -> pl.Expr:
+    import polars as pl
+
     column = pl.col(name)
     found = kind_of(name, dtype, describe=describe)
     if found == "category":
@@ -71,12 +74,12 @@ def _number(frame: pl.DataFrame, name: str, kind: str, describe: str) -> pl.Expr
     if found != "date":
         return column if dtype == pl.Float64 else column.cast(pl.Float64)
     if dtype == pl.Date:
-        return column.cast(pl.Int32).cast(pl.Float64).alias(name)
+        return column.cast(pl.Int32).cast(pl.Float64)
     if dtype == pl.Time:
-        return (column.cast(pl.Int64) / (_DAY * 1000)).alias(name)
+        return column.cast(pl.Int64) / (_DAY * 1000)
     if dtype == pl.Duration:
-        return (column.dt.total_microseconds() / _DAY).alias(name)
-    return (column.dt.epoch("us") / _DAY).alias(name)
+        return column.dt.total_microseconds() / _DAY
+    return column.dt.epoch("us") / _DAY
 
 
 def texts(series: pl.Series) -> pl.Series:

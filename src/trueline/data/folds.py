@@ -10,9 +10,12 @@ hashes. The sum is one integer product with the block; ``mix`` is splitmix64's f
 from __future__ import annotations
 
 import hashlib
+import sys
 from collections.abc import Sequence
 
 import numpy as np
+
+from .._jit import PLAIN, kernel
 
 MISSING = "\0missing"
 _HALF = np.uint64(32)
@@ -34,6 +37,9 @@ def number_hash(array: np.ndarray, names: Sequence[str], seed: int) -> np.ndarra
     factors = np.array([multiplier(name, seed) for name in names], dtype=np.uint64)
     bits = array.view(np.uint64)
     total = np.zeros(len(array), dtype=np.uint64)
+    if "numba" in sys.modules and not PLAIN and array.size > _CACHED:  # a quarter of the time, but not worth an import
+        _row_sums(bits, factors, total)
+        return total
     step = max(64, _CACHED // max(1, len(factors)))
     for start in range(0, len(array) if len(factors) else 0, step):
         part = bits[start : start + step]
@@ -41,6 +47,16 @@ def number_hash(array: np.ndarray, names: Sequence[str], seed: int) -> np.ndarra
         folded ^= part
         np.matmul(folded, factors, out=total[start : start + step])
     return total
+
+
+@kernel
+def _row_sums(bits: np.ndarray, factors: np.ndarray, total: np.ndarray) -> None:
+    for i in range(bits.shape[0]):
+        row = np.uint64(0)
+        for j in range(bits.shape[1]):
+            b = bits[i, j]
+            row += (b ^ (b >> np.uint64(32))) * factors[j]
+        total[i] = row
 
 
 def level_hash(codes: np.ndarray, levels: Sequence[str], name: str, seed: int) -> np.ndarray:
