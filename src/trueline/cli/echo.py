@@ -89,8 +89,8 @@ def told(report: Any, output: str | None, plot: str | None) -> str:
     lines = [
         f"{report.seconds:.1f} s at {report.rate:,} Hz; the echo comes after {1000 * report.delay:.1f} ms",
         f"echo return loss   {made.return_loss:6.1f} dB before, {after:.1f} dB after",
-        f"ERLE               {made.converged:6.1f} dB converged, {made.overall:.1f} dB overall, "
-        f"{made.first:.1f} dB in the first second",
+        f"ERLE               {made.first:6.1f} dB in the first second, {made.converged:.1f} converged, "
+        f"{made.overall:.1f} overall",
         f"double talk        {100 * made.talking:6.1f} % of the far end's time",
         f"speed              {1 / max(report.real_time_factor, 1e-9):6.0f} × real time "
         f"(factor {report.real_time_factor:.4f})",

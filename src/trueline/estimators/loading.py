@@ -61,7 +61,7 @@ def load(path: str | os.PathLike[str], parts: Any = ()) -> Any:
     where = str(path)
     kind, arrays, meta = file.read(path)
     made = record_class(kind, where=where)
-    if kind == "moments":
+    if kind in ("moments", "filter"):
         return made.from_state(arrays, meta)
     name = meta.get("estimator")
     if name is None:

@@ -104,12 +104,14 @@ class Envelopes:
         for side, sound in enumerate((far, mic)):
             joined = np.concatenate([self._rest[side], sound]) if len(self._rest[side]) else sound
             whole = len(joined) // self.step * self.step
-            self._levels[side].append(np.sqrt(np.mean(joined[:whole].reshape(-1, self.step) ** 2, axis=1)))
+            self._levels[side].append(
+                np.sqrt(np.mean(joined[:whole].reshape(-1, self.step) ** 2, axis=1)).astype(np.float32)
+            )
             self._rest[side] = np.array(joined[whole:])
 
     def mismatch(self) -> tuple[int, int] | None:
         """The pair of common sample rates (far, mic) that explains the microphone much better than equal rates."""
-        far, mic = (np.concatenate(side) if side else np.zeros(0) for side in self._levels)
+        far, mic = (np.concatenate(side).astype(float) if side else np.zeros(0) for side in self._levels)
         if len(far) < 300 or not (far.any() and mic.any()):
             return None
         common = (8_000, 16_000, 22_050, 32_000, 44_100, 48_000)

@@ -38,16 +38,18 @@ def line(times: np.ndarray, lags: np.ndarray) -> Drift:
     return Drift(1e6 * slope, residual, slope * float(times[-1] - times[0]))
 
 
-def warp(sound: np.ndarray, slope: float) -> np.ndarray:
-    """``sound`` at times t − slope·t for t = 0, 1, …, by windowed-sinc interpolation; zero outside of it.
+def warp(sound: np.ndarray, slope: float, start: int = 0, count: int | None = None, origin: int = 0) -> np.ndarray:
+    """``sound`` at times t − slope·t for t = start, start + 1, …, by windowed-sinc interpolation; zero outside of it.
+
+    ``origin`` is the time of its first sample: a piece of a recording can be warped by itself.
 
     >>> tone = np.sin(0.2 * np.arange(4000))
     >>> late = warp(tone, 1e-3)
     >>> bool(abs(late[2000] - np.sin(0.2 * (2000 - 2.0))) < 1e-3)
     True
     """
-    t = np.arange(len(sound), dtype=float)
-    at = t - slope * t
+    t = np.arange(start, start + (len(sound) if count is None else count), dtype=float)
+    at = t - slope * t - origin
     first = np.floor(at).astype(int)
     fraction = at - first
     padded = np.concatenate([np.zeros(_HALF_WIDTH), sound, np.zeros(_HALF_WIDTH + 1)])

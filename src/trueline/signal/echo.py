@@ -17,7 +17,7 @@ from ..errors import DataError, UsageError
 from .delay import FOUND, Delay, Envelopes
 from .drift import warp
 from .filters import AdaptiveFilter
-from .meter import Levels, Meter
+from .meter import Levels, Meter, Summary
 
 MARGIN = 0.004  # seconds of the response kept before the delay found
 
@@ -80,6 +80,12 @@ class EchoCanceller:
         clean = self.filter.process(held, mic, out)
         self.meter.add(held, mic, clean)
         return clean
+
+    def rewind(self) -> None:
+        """Begin another recording, or the same again, with the room already learned."""
+        self.filter._spectra.silence()
+        self.meter = Meter(self.block, self.block / self.rate)
+        self._line[:] = 0
 
 
 class Survey:
@@ -169,24 +175,15 @@ def cancel_echo(
     heard = shifted(heard, shift_of(lag, rate)).astype(np.float32)
     for again in range(passes):
         if again:
-            canceller.meter = Meter(canceller.block, canceller.block / rate)
+            canceller.rewind()
         clean = canceller.process(heard, mic.astype(np.float32)).astype(float)
-    erle, talking, active = canceller.meter.report()
-    overall, converged = summary(canceller.meter.energies(), active & ~talking, active)
+    summary = Summary(canceller.meter)
     response = np.concatenate([np.zeros(max(0, shift_of(lag, rate))), canceller.filter.impulse_response])
     return EchoResult(
-        clean, mic - clean, erle, talking, lag / rate, drift, rate, canceller.block, response, overall, converged, found
-    )
-
-
-def summary(energies: np.ndarray, quiet: np.ndarray, active: np.ndarray) -> tuple[float, float]:
-    """ERLE in dB over all blocks with a far end, and over the last half of those where nobody else is heard."""
-
-    def ratio(rows: np.ndarray) -> float:
-        return 10 * math.log10(rows[:, 1].sum() / max(rows[:, 2].sum(), 1e-30)) if rows[:, 1].sum() > 0 else 0.0
-
-    late = energies[quiet][quiet.sum() // 2 :]
-    return ratio(energies[active]), ratio(late)
+        clean=clean, echo=mic - clean, erle=summary.erle, double_talk=summary.double_talk, delay=lag / rate, drift=drift,
+        rate=rate, block=canceller.block, impulse_response=response, overall_erle=summary.overall,
+        converged_erle=summary.converged, warnings=found,
+    )  # fmt: skip
 
 
 def shift_of(lag: int, rate: float) -> int:

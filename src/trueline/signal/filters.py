@@ -71,7 +71,13 @@ class AdaptiveFilter:
     ) -> None:
         if method not in METHODS:
             raise UsageError(f"there is no method named {method!r}{nearest(str(method), METHODS)}", where="method")
-        given = {"rate": rate, "epsilon": epsilon, "order": order, "ridge": ridge, "forgetting": forgetting}
+        given: dict[str, Any] = {
+            "rate": rate,
+            "epsilon": epsilon,
+            "order": order,
+            "ridge": ridge,
+            "forgetting": forgetting,
+        }
         given |= {"dtype": dtype, "block": block, "sample_rate": sample_rate, "certify": certify or None}
         for name, value in given.items():
             if value is not None and name not in METHODS[method]:

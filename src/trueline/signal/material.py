@@ -64,7 +64,8 @@ def scene(
     echo = _through(heard, response)
     if kind == "path_change":
         box = ROOMS[room] if isinstance(room, str) else room
-        moved = tuple(s - p for s, p in zip(box.size, box.microphone))  # the microphone is carried across the room
+        (a, b, c), (x, y, z) = box.size, box.microphone
+        moved = (a - x, b - y, c - z)  # the microphone is carried across the room
         other = _unit(respond(box._replace(microphone=moved), rate))
         after = int(CHANGE_AT * count)
         echo[after:] = _through(heard, other)[after:]

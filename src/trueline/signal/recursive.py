@@ -58,7 +58,9 @@ class Projection:
             self.ridge,
             self._echo,
         )
-        np.subtract(self._mic[:count], self._echo[:count], out=out)
+        left = self._echo[:count]
+        np.subtract(self._mic[:count], left, out=left)
+        out[:] = left
 
     def to_state(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
         return {"w": self.w, "mic": self.recent, "R": self.R, "loudest": self.loudest} | self.window.to_state(), {
@@ -97,7 +99,9 @@ class Recursion:
         self.resets += recurse(
             rows, self._mic, count, self.w, self.P, self._Px, self.scale, self.forgetting, self.ridge, self._echo
         )
-        np.subtract(self._mic[:count], self._echo[:count], out=out)
+        left = self._echo[:count]
+        np.subtract(self._mic[:count], left, out=left)
+        out[:] = left
 
     def to_state(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
         return {"w": self.w, "P": self.P, "scale": self.scale} | self.window.to_state(), {"resets": self.resets}

@@ -61,6 +61,10 @@ class Spectra:
         self.fill = 0
         self.newest = (self.newest - 1) % self.partitions
 
+    def silence(self) -> None:
+        """Forget the sound, not what was learned."""
+        self.far[:], self.mic[:], self.X[:], self.fill = 0, 0, 0, 0
+
     def estimates(self, W: np.ndarray) -> np.ndarray:
         """The echo that each filter in W predicts for the current frame."""
         Y = np.empty((W.shape[0], self.bins), np.complex64)

@@ -54,7 +54,9 @@ class Steps:
                 self.table[state.DUAL] = 0
                 self.numbers[state.SIZE2] = 0
                 self.resets += 1
-        np.subtract(self._mic[:count], self._echo[:count], out=out)
+        left = self._echo[:count]
+        np.subtract(self._mic[:count], left, out=left)
+        out[:] = left  # a cast in an assignment needs no buffer
 
     def to_state(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
         arrays = {"weights": self.table[state.DUAL].copy(), "numbers": self.numbers}

@@ -40,7 +40,7 @@ class Window:
 
     def sliding(self, first: int) -> Sliding:
         """The rows whose first window begins at this place of the buffer."""
-        made = Sliding(self.signal, self.norms, first, self.taps)
+        made = Sliding(self.signal, self.norms, first, self.taps)  # type: ignore[call-arg]
         teach(made)
         return made
 
