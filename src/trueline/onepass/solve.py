@@ -17,12 +17,13 @@ import numpy as np
 
 from .._jit import kernel
 from . import doubled
-from .doubled import UNIT_DOUBLED, add, divide, subtract_product, two_prod
+from .doubled import add, divide, subtract_product, two_prod
 
 Pair = tuple[np.ndarray, np.ndarray]
 
 # Beyond this condition number of the scaled Gram matrix, refinement from a float64 factor is not relied upon.
 _REFINABLE = 1e10
+_LOST = 2.0**-102  # of the columns' squares, in the elimination itself
 _SUM_BELOW = 48  # columns: below, exact sums of Python's beat double-double arrays
 _COMPILE_FROM = 160  # columns: below, NumPy's elimination is done before Numba would be imported
 
@@ -223,8 +224,8 @@ def eliminate(scaled: Pair, floor: np.ndarray) -> tuple[tuple[Pair, Pair], np.nd
         start = scaled[0][j, j]
         if not pivot > 1e-6 * start:
             gamma = _combination(Lh, kept, j)
-            explained = 4 * (floor[j] + (gamma**2) @ floor)
-            explained += UNIT_DOUBLED * (np.sqrt(start) + np.abs(gamma) @ np.sqrt(np.diagonal(scaled[0]))) ** 2
+            explained = floor[j] + (gamma**2) @ floor
+            explained += _LOST * (np.sqrt(start) + np.abs(gamma) @ np.sqrt(np.diagonal(scaled[0]))) ** 2
             if not pivot > explained:
                 kept[j] = False
                 combinations[j] = gamma

@@ -14,11 +14,11 @@ import numpy as np
 from ..certify.records import Assumption, ExactCertificate, Status
 from ..errors import UsageError
 from . import doubled
-from .digits import arithmetic_errors, data_errors, digits_of, rounding_squares
-from .doubled import UNIT
+from .digits import arithmetic_errors, data_errors, digits_of, explained_lengths, rounding_squares
 from .moments import Moments, Part
 from .solve import Factor, Pair, factored, quadratic, residual
 
+_FEW = 6.0  # digits: below, the certificate names coefficients that are 0 as far as the arithmetic can tell
 RANK_CHOICES = ("minimum-norm", "drop")
 
 
@@ -64,7 +64,7 @@ def solve_part(
         place = np.arange(d)
         H[place, place], E[place, place] = doubled.add(H[place, place], E[place, place], penalty, 0.0 * penalty)
     rounding = rounding_squares(part.raw_squares(), integer)
-    factor = factored((H[:d, :d], E[:d, :d]), rounding[:d] + part.noise[:d])
+    factor = factored((H[:d, :d], E[:d, :d]), explained_lengths(rounding[:d], part.noise[:d]))
     right = (H[:d, d:], E[:d, d:])
     basic = factor.solve(right)
     k = H.shape[1] - d
@@ -103,6 +103,7 @@ def _certificate(
     mean = part.mean[0][:d] if fit_intercept else None
     squares = np.diagonal(part.products[0]) if fit_intercept else part.raw_squares()
     arithmetic, data = [], []
+    hidden: list[str] = []
     for t in range(k):
         values = np.concatenate([[intercept[t]], beta[:, t]]) if fit_intercept else beta[:, t]
         shown = np.concatenate([[True], factor.kept]) if fit_intercept else factor.kept
@@ -110,11 +111,10 @@ def _certificate(
             factor.inverse, mean, beta[:, t], part.noise[:d], part.noise[d + t], squares[:d], squares[d + t]
         )
         moved = data_errors(factor.inverse, mean, beta[:, t], rounding[:d], rounding[d + t], rss[t], part.n)
-        # A coefficient that cannot be told from 0, and whose error no prediction would show, has all its digits.
-        reach = np.sqrt(squares[:d] if mean is None else np.concatenate([[part.weight[0]], squares[:d]]))
-        size = UNIT * np.sqrt(part.raw_squares()[d + t])
-        shown = shown & ~((np.abs(values) <= 4 * found) & (found * reach <= size))
         arithmetic.append(digits_of(found[shown], values[shown]))
+        if arithmetic[-1] < _FEW:
+            names = [*(["the intercept"] if fit_intercept else []), *terms]
+            hidden += [name for name, v, e, s in zip(names, values, found, shown) if s and abs(v) <= 4 * e]
         data.append(digits_of(moved[shown], values[shown]))
     # ‖Xᵀr‖/(‖X‖‖r‖) of the coefficients as they are returned, rounded to float64.
     lengths = np.sqrt(np.maximum(squares[:d].sum() * rss, 0.0))
@@ -129,6 +129,8 @@ def _certificate(
         )
         how = "the solution of least norm is given" if rank == "minimum-norm" else "their coefficients are set to 0"
         advice = f"columns that add nothing: {told}; {how}"
+    elif hidden:
+        advice = f"few digits hold of what can hardly be told from 0: {', '.join(hidden[:4])}"
     return ExactCertificate(
         status=Status.DEGENERATE if dropped else Status.PROVEN,
         assumptions=(
