@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import DataError, UsageError, nearest
-from .rows import designed
+from ..model.training import designed
 
 HELD_MOST = 200_000  # held-out rows that are kept for the measures
 PENALTIES = ("none", "ridge", "lasso", "elastic")

@@ -84,9 +84,7 @@ def stream(
             show_default=False,
         ),
     ] = None,
-    report: Annotated[
-        str | None, typer.Option(help="Write a report here: one HTML file.", show_default=False)
-    ] = None,
+    report: Annotated[str | None, typer.Option(help="Write a report here: one HTML file.", show_default=False)] = None,
     quiet: options.Quiet = False,
     json: options.Json = False,
 ) -> None:

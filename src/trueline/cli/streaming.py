@@ -79,7 +79,7 @@ class State:
         meta = opened.meta
         return cls(
             opened.record, list(meta["stream_terms"]), list(meta["labels"]), opened.schema, meta["target"], meta["learner"],
-            meta["form"], *meta["seen"], rows=[dict(row) for row in meta["rows"]], last=dict(meta["last"]),
+            meta["form"], float(meta["seen"][0]), float(meta["seen"][1]), [dict(row) for row in meta["rows"]], dict(meta["last"]),
         )  # fmt: skip
 
 
@@ -94,8 +94,8 @@ def stream(asked: Asked, state: State | None, show: Shown, predicted: Predicted 
     learners.known(asked.learner)
     try:
         for epoch in range(asked.epochs):
-            for state in learned(asked, state, show, predicted if epoch == asked.epochs - 1 else None):
-                pass
+            for reached in learned(asked, state, show, predicted if epoch == asked.epochs - 1 else None):
+                state = reached
     except KeyboardInterrupt:
         if state is None or not state.record.examples:
             raise
@@ -110,7 +110,8 @@ def learned(asked: Asked, state: State | None, show: Shown, predicted: Predicted
     reader = text_blocks(asked, state, form) if form else table_blocks(asked, state)
     for names, X, y, weights, schema, kind, levels in reader:
         if state is None:
-            state = begun(asked, names, y, kind, levels, form)
+            plain = [] if schema is None else [c.name for c in schema.columns if c.kind != "category"]
+            state = begun(asked, plain, y, kind, levels, form)
         state.schema = schema
         learn_block(state, names, X, y, weights, kind, levels, show, predicted)
         yield state
@@ -188,7 +189,7 @@ def for_stream(schema: Any) -> Any:
 
 
 def begun(asked: Asked, names: list[str], y: np.ndarray, kind: str, levels: list[str], form: str | None) -> State:
-    """A fresh learner for what the first block shows."""
+    """A fresh learner for what the first block shows; ``names`` are the columns that every row has."""
     labels: list[Any] = []
     signs = asked.loss in ("logistic", "hinge", "squared_hinge", "perceptron") or asked.learner in (
         "perceptron",
@@ -210,9 +211,8 @@ def begun(asked: Asked, names: list[str], y: np.ndarray, kind: str, levels: list
         raise DataError(
             f"the first rows have the one label {labels[0]!r}; name them all with --classes a,b", where="target"
         )
-    first = names if form is None else []
-    record = learners.make(asked.learner, asked.loss, asked.rate, len(labels), list(first), asked.certificate)
-    return State(record, list(first), labels, target=asked.target, learner=asked.learner, form=form)
+    record = learners.make(asked.learner, asked.loss, asked.rate, len(labels), list(names), asked.certificate)
+    return State(record, list(names), labels, target=asked.target, learner=asked.learner, form=form)
 
 
 def _number(value: Any) -> Any:
@@ -394,3 +394,16 @@ def final_row(state: State) -> dict[str, Any]:
         "final": True,
     }
     return row
+
+
+def replayed(opened: Any, source: Any) -> np.ndarray:
+    """The predictions of a streamed model made again, its columns coming one by one as they did."""
+    state = State.resumed(opened)
+    fresh = dataclasses.replace(state, record=state.record.fresh(), terms=[], loss=0.0, weight=0.0, rows=[], last={})
+    plain = [] if state.schema is None else [c.name for c in state.schema.columns if c.kind != "category"]
+    learners.widened(fresh.record, plain)
+    fresh.terms = plain
+    made: list[np.ndarray] = []
+    asked = Asked(source, state.target, form=state.form, learner=state.learner)
+    stream(asked, fresh, lambda row: None, made.append)
+    return np.concatenate(made)

@@ -18,10 +18,13 @@ def verify(model: options.Model, data: options.Source, json: options.Json = Fals
     from .console import emit, paint, waiting
     from .models import open_model
     from .rows import training_rows
+    from .streaming import replayed
 
     opened = open_model(model)
     with waiting("verifying"):
-        result = check(opened.record, training_rows(opened, options.one_source(data)))
+        source = options.one_source(data)
+        again = (lambda X, y, c: replayed(opened, source)) if "stream_terms" in opened.meta else None
+        result = check(opened.record, training_rows(opened, source), replay=again)
     if json:
         emit(result.to_dict())
     else:

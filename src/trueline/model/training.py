@@ -1,0 +1,73 @@
+"""The training rows of a model, read again as training read them: what a verifier needs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ..errors import DataError, ModelError
+
+
+def training_rows(
+    schema: Any, source: Any, terms: tuple[str, ...], *, final: bool = True
+) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
+    """(design, target, weights) of the rows that a model was trained on, in order, columns as ``terms``.
+
+    ``final`` says that the terms are those of the final design, as closed forms use them; a learner that followed the
+    rows has one term for every level instead.
+    """
+    if schema is None or schema.target is None:
+        raise ModelError("the model does not know its columns and target; give (X, y) as arrays", where="model")
+    encoder = encoder_of(schema, source)
+    blocks = list(encoder)
+    X = np.zeros((sum(len(b.X) for b in blocks), len(blocks[-1].terms)))
+    at = 0
+    for block in blocks:
+        X[at : at + len(block.X), : block.X.shape[1]] = block.X
+        at += len(block.X)
+    found = encoder.schema.terms if final else blocks[-1].terms
+    X = designed(encoder.schema, X, blocks[-1].terms) if final else X
+    other = sorted(set(found) ^ set(terms))
+    if other:
+        raise DataError(f"these are not the training rows: they differ from the model in {other[0]!r}", where=other[0])
+    X = X if tuple(found) == tuple(terms) else np.ascontiguousarray(X[:, [found.index(term) for term in terms]])
+    y = np.concatenate([block.y for block in blocks])
+    if encoder.target_levels:
+        y = np.asarray(encoder.target_levels)[y.astype(int)]
+    return X, y, None if blocks[0].weights is None else np.concatenate([block.weights for block in blocks])
+
+
+def encoder_of(schema: Any, source: Any) -> Any:
+    """An encoder with the settings that made a schema."""
+    from ..data.encode import Encoder
+
+    formula = None
+    if schema.formula is not None:
+        from ..data.formula import Formula
+
+        formula = Formula.from_dict(schema.formula)
+    return Encoder(
+        source,
+        target=schema.target,
+        features=None if formula is not None else list(schema.names),
+        weights=schema.weights,
+        categories=[c.name for c in schema.columns if c.kind == "category"],
+        formula=formula,
+        missing=schema.missing,
+        unseen=schema.unseen,
+        where=schema.where,
+        derive=dict(schema.derive),
+        labels=True,
+    )
+
+
+def designed(schema: Any, X: np.ndarray, terms: Any) -> np.ndarray:
+    """The final design from the scan's."""
+    order, fills = schema.from_scan(terms)
+    if order == list(range(X.shape[1])) and not fills:
+        return X
+    made = np.ascontiguousarray(X[:, order])
+    for k, i, m in fills:
+        made[:, k] += m * X[:, i]
+    return made
