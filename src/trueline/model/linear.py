@@ -128,6 +128,12 @@ class LinearModel:
         half = np.column_stack(made).reshape(mean.shape)
         return Interval(mean, mean - half, mean + half)
 
+    def training_rows(self, source: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
+        """(design, target, weights) of the table that the model was trained on, for the verifier."""
+        from .training import training_rows
+
+        return training_rows(self.schema, source, self.terms)
+
     def summary(self, **options: Any) -> Any:
         """The table of coefficients with everything that goes with it."""
         from importlib import import_module

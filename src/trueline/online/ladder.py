@@ -91,6 +91,15 @@ class RateMixture:
         # An unpickled array may be a read-only map of a file; the loop writes.
         self.__dict__ |= {name: np.array(v) if isinstance(v, np.ndarray) else v for name, v in saved.items()}
 
+    def fresh(self) -> RateMixture:
+        """The same mixture of rates before its first example."""
+        first = self.members[0]
+        return type(self)(
+            self.loss, self.geometry, [member.rate.base for member in self.members], first.rate.power, l1=first.l1,
+            l2=first.l2, intercept=first.fit_intercept, certificate=first.certified, batch=first.batch,
+            classes=self.classes, names=first.names,
+        )  # fmt: skip
+
     @property
     def names(self) -> list[str]:
         return self.members[0].names

@@ -128,6 +128,11 @@ class RecursiveModel:
     def intercept(self) -> float:
         return float(self.w[0])
 
+    def fresh(self) -> RecursiveModel:
+        """The same learner before its first example."""
+        forget, forward = float(self.numbers[FORGET]), bool(self.numbers[FORWARD])
+        return type(self)(self.ridge, forget, forward, self.fit_intercept, self.certified, self.names)
+
     def _name(self, names: list[str]) -> None:
         if len(set(names)) != len(names):
             raise DataError("feature names repeat; give each column a name of its own", where="names")
