@@ -45,7 +45,7 @@ CONSTANT, ADAPTIVE, DIAGONAL = 2, 2, 3
 RADIUS = 4.0
 PRIOR = 0.5  # pseudo-counts of the label-only members
 FLOOR = math.log(1e-6)  # the least log-probability that the geometric pool listens to
-POOL_RATE = 0.02
+POOL_RATE = 0.01
 
 
 @kernel
