@@ -12,14 +12,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..errors import DataError, UsageError, nearest
-from . import folds as hashing
+from ..errors import DataError
 from .blocks import Block
+from .choice import check_formula_options, choose, one_of, others, parsed
 from .columns import check_levels, codes, kind_of, numbers
+from .folds import FoldRule
 from .read import Source, open_source
-from .refusals import ragged, unknown_column
-from .schema import MISSING_POLICIES, UNSEEN_POLICIES, Column, Schema, missing_value, refuse_infinite, refuse_undefined
-from .watch import Watch
+from .refusals import missing_value, ragged, refuse_infinite, refuse_undefined
+from .schema import MISSING_POLICIES, UNSEEN_POLICIES, Column, Schema
+from .watch import Means, Watch
 
 if TYPE_CHECKING:
     import polars as pl
@@ -87,45 +88,22 @@ class Encoder:
         block_rows: int | None = None,
         progress: Callable[[int], Any] | None = None,
     ) -> None:
-        _one_of("missing", missing, MISSING_POLICIES)
-        _one_of("unseen", unseen, UNSEEN_POLICIES)
-        if folds is not None and (not isinstance(folds, (int, np.integer)) or folds < 2):
-            raise UsageError(f"folds must be a whole number of at least 2, not {folds!r}", where="folds")
+        one_of("missing", missing, MISSING_POLICIES)
+        one_of("unseen", unseen, UNSEEN_POLICIES)
+        self.rule = None if folds is None else FoldRule(folds, fold_seed, group, fold_blocks)
         opened = open_source(source, where=where, derive=derive, block_rows=block_rows, separator=separator)
-        self.formula = _formula(formula)
+        self.formula = parsed(formula)
         if self.formula is not None:
             target = target or self.formula.target
-            if features is not None:
-                raise UsageError("give features or a formula, not both", where="formula")
-            if missing in ("mean", "indicator"):
-                raise UsageError(
-                    f'missing="{missing}" does not go with a formula, whose terms are not linear in a missing value; '
-                    'choose "refuse" or "drop"',
-                    where="missing",
-                )
-            self.formula = self.formula.resolve(_others(opened.names, target, weights, group))
-            features = self.formula.columns
-            categories = [*categories, *self.formula.categories]
-        for what, name in (("target", target), ("weights", weights), ("group", group)):
-            if name is not None and name not in opened.names:
-                raise unknown_column(name, opened.names, what=f"{what} column", source=opened.describe)
-        chosen = list(features) if features is not None else _others(opened.names, target, weights, group)
-        for name in [*chosen, *categories]:
-            if name not in opened.names:
-                raise unknown_column(name, opened.names, source=opened.describe)
+            check_formula_options(features, missing)
+            self.formula = self.formula.resolve(others(opened.names, target, weights, group))
+            features, categories = self.formula.columns, [*categories, *self.formula.categories]
         looks_back = self.formula is not None and self.formula.only_lags(str(target))
-        if target is not None and target in chosen and not looks_back:
-            raise UsageError(f"column {target!r} is the target and cannot be a feature too", where=target)
-        if len(set(chosen)) < len(chosen):
-            twice = next(name for name in chosen if chosen.count(name) > 1)
-            raise UsageError(f"feature {twice!r} is named twice", where=twice)
-        if not chosen:
-            raise DataError(f"{opened.describe} has no column left to learn from besides the target", where="features")
+        chosen = choose(opened, features, categories, target, weights, group, target_is_feature=looks_back)
         needed = [name for name in dict.fromkeys([*chosen, target, weights, group]) if name is not None]
         self.source: Source = opened.refine(columns=needed)
-        self.target, self.weights, self.group = target, weights, group
+        self.target, self.weights = target, weights
         self.missing, self.unseen, self.labels = missing, unseen, labels
-        self.folds, self.fold_seed, self.fold_blocks = folds, fold_seed, fold_blocks
         self.progress = progress
         self._where, self._derive = where, dict(derive or {})
         self._kinds = {
@@ -140,9 +118,8 @@ class Encoder:
         self._target_levels: dict[str, int] = {}
         self._target_kind = self._check_target(opened)
         self._watch = Watch()
+        self._means = Means()
         self._gaps = dict.fromkeys(chosen, 0)
-        self._sums: dict[str, np.ndarray] = {}
-        self._observed = dict.fromkeys(chosen, 0.0)
         self._row = 0
         self._kept = 0
         self._weight_total = 0.0
@@ -187,12 +164,9 @@ class Encoder:
 
     def _column(self, name: str) -> Column:
         levels = sorted(self._levels.get(name, ()))
-        fill: tuple[float, ...] = ()
-        if name in self._sums and self._observed[name] > 0:
-            sums = self._sums[name]
-            order = [self._levels[name][level] for level in levels] if name in self._levels else [0]
-            fill = tuple(float(sums[k] / self._observed[name]) if k < len(sums) else 0.0 for k in order)
-        return Column(name, self._kinds[name], tuple(levels), fill, float(self._observed[name]), self._gaps[name])
+        places = [self._levels[name][level] for level in levels] if name in self._levels else [0]
+        fill = self._means.of(name, places)
+        return Column(name, self._kinds[name], tuple(levels), fill, self._means.observed(name), self._gaps[name])
 
     # ---- the pass
     def __iter__(self) -> Iterator[Block]:
@@ -338,22 +312,12 @@ class Encoder:
     def _count(
         self, values: np.ndarray, gaps: np.ndarray | None, found: dict[str, np.ndarray], weights: np.ndarray | None
     ) -> None:
-        """The sums that the means of missing="mean" are made of."""
         if self.missing != "mean":
             return
         w = np.ones(len(values)) if weights is None else weights
-        sums = w @ values
-        total = float(w.sum())
-        absent = np.zeros(len(self._plain)) if gaps is None else w @ gaps
-        for j, name in enumerate(self._plain):
-            self._sums[name] = self._sums.get(name, np.zeros(1)) + sums[j]
-            self._observed[name] += total - float(absent[j])
+        self._means.see_numbers(values, gaps, self._plain, w)
         for name, c in found.items():
-            known = c >= 0
-            counts = np.bincount(c[known], weights=w[known], minlength=len(self._levels[name]))
-            before = self._sums.get(name, np.zeros(0))
-            self._sums[name] = counts + np.pad(before, (0, len(counts) - len(before)))
-            self._observed[name] += float(w[known].sum())
+            self._means.see_codes(c, len(self._levels[name]), name, w)
 
     # ---- target, weights, folds
     def _check_target(self, opened: Source) -> str:
@@ -410,43 +374,21 @@ class Encoder:
         found: dict[str, np.ndarray],
         y: np.ndarray | None,
     ) -> np.ndarray | None:
-        if self.folds is None:
+        rule = self.rule
+        if rule is None:
             return None
-        k, seed = int(self.folds), self.fold_seed
-        if self.group is not None:
-            from .columns import texts
-
-            names = texts(frame.get_column(self.group)).fill_null(hashing.MISSING)
-            levels: dict[str, int] = {}
-            return hashing.fold_of(
-                hashing.level_hash(codes(names, levels, grow=True), list(levels), self.group, seed), k
-            )
-        if self.fold_blocks:
-            return self._time_folds(len(values), k)
-        total = hashing.number_hash(values, self._plain, seed)
-        if gaps is not None:
-            for j in np.flatnonzero(gaps.any(axis=0)):
-                total += (
-                    hashing.level_hash(gaps[:, j].astype(np.int64) * -1, ["", ""], self._plain[j], seed) * gaps[:, j]
-                )
+        if rule.group is not None:
+            return rule.by_group(frame.get_column(rule.group))
+        if rule.blocks:
+            return rule.by_place(self._kept, len(values), self.source.rows, self.source.describe)
+        total = rule.numbers(values, gaps, self._plain)
         for name, c in found.items():
-            total += hashing.level_hash(c, list(self._levels[name]), name, seed)
-        if y is not None and self._target_kind != "category":
-            total += hashing.number_hash(np.ascontiguousarray(y)[:, None], [str(self.target)], seed)
+            total += rule.levels(c, list(self._levels[name]), name)
+        if y is not None and self._target_kind == "category":
+            total += rule.levels(y.astype(np.int64), list(self._target_levels), str(self.target))
         elif y is not None:
-            total += hashing.level_hash(y.astype(np.int64), list(self._target_levels), str(self.target), seed)
-        return hashing.fold_of(total, k)
-
-    def _time_folds(self, rows: int, k: int) -> np.ndarray:
-        place = np.arange(self._kept, self._kept + rows)
-        if self.fold_blocks is True:
-            if self.source.rows is None:
-                raise UsageError(
-                    f"{self.source.describe} does not say how many rows it has; give the rows of a block as a number",
-                    where="fold_blocks",
-                )
-            return np.minimum(place * k // self.source.rows, k - 1)
-        return (place // int(self.fold_blocks)) % k
+            total += rule.numbers(np.ascontiguousarray(y)[:, None], None, [str(self.target)])
+        return rule.of(total)
 
     def _finish(self) -> None:
         describe = self.source.describe
@@ -463,22 +405,3 @@ class Encoder:
                 f"target {self.target!r} of {describe} is constant ({value} in all {self._kept} rows): there is nothing to learn",
                 where=self.target,
             )
-
-
-def _others(names: Sequence[str], *used: str | None) -> list[str]:
-    return [name for name in names if name not in used]
-
-
-def _one_of(name: str, value: str, accepted: Sequence[str]) -> None:
-    if value not in accepted:
-        raise UsageError(
-            f"{name} is one of {', '.join(accepted)}, not {value!r}{nearest(str(value), accepted)}", where=name
-        )
-
-
-def _formula(formula: Any) -> Formula | None:
-    if formula is None or not isinstance(formula, str):
-        return formula
-    from .formula import Formula
-
-    return Formula.parse(formula)

@@ -12,10 +12,16 @@ from __future__ import annotations
 import hashlib
 import sys
 from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from .._jit import PLAIN, kernel
+from ..errors import UsageError
+from .columns import codes, texts
+
+if TYPE_CHECKING:
+    import polars as pl
 
 MISSING = "\0missing"
 _HALF = np.uint64(32)
@@ -78,3 +84,51 @@ def fold_of(total: np.ndarray, folds: int) -> np.ndarray:
     h *= np.uint64(0x94D049BB133111EB)
     h ^= h >> np.uint64(31)
     return (((h >> np.uint64(32)) * np.uint64(folds)) >> np.uint64(32)).astype(np.int64)
+
+
+class FoldRule:
+    """How rows go to K folds: by the hash of their values, of a group's name, or by their place in time."""
+
+    def __init__(self, folds: Any, seed: int, group: str | None, blocks: bool | int) -> None:
+        if isinstance(folds, bool) or not isinstance(folds, (int, np.integer)) or folds < 2:
+            raise UsageError(f"folds must be a whole number of at least 2, not {folds!r}", where="folds")
+        if not isinstance(blocks, (bool, int, np.integer)) or blocks < 0:
+            raise UsageError(f"fold_blocks is True or a number of rows, not {blocks!r}", where="fold_blocks")
+        self.count = int(folds)
+        self.seed = seed
+        self.group = group
+        self.blocks = blocks
+
+    def numbers(self, values: np.ndarray, gaps: np.ndarray | None, names: Sequence[str]) -> np.ndarray:
+        """The hash of columns of numbers; a gap (where the value is 0) counts as missing."""
+        total = number_hash(values, names, self.seed)
+        if gaps is not None:
+            for j in np.flatnonzero(gaps.any(axis=0)):
+                total[gaps[:, j]] += level_hash(np.array([-1]), (), names[int(j)], self.seed)
+        return total
+
+    def levels(self, found: np.ndarray, levels: Sequence[str], name: str) -> np.ndarray:
+        """The hash of a category."""
+        return level_hash(found, levels, name, self.seed)
+
+    def of(self, total: np.ndarray) -> np.ndarray:
+        """The folds of summed hashes."""
+        return fold_of(total, self.count)
+
+    def by_group(self, series: pl.Series) -> np.ndarray:
+        """One fold for all rows of a group."""
+        levels: dict[str, int] = {}
+        found = codes(texts(series).fill_null(MISSING), levels, grow=True)
+        return self.of(self.levels(found, list(levels), str(self.group)))
+
+    def by_place(self, start: int, rows: int, total: int | None, describe: str) -> np.ndarray:
+        """K blocks in the order of the rows, or blocks of a stated number of rows that go round the folds."""
+        place = np.arange(start, start + rows)
+        if self.blocks is not True:
+            return (place // int(self.blocks)) % self.count
+        if total is None:
+            raise UsageError(
+                f"{describe} does not say how many rows it has; give the rows of a block as a number",
+                where="fold_blocks",
+            )
+        return np.minimum(place * self.count // total, self.count - 1)

@@ -10,20 +10,16 @@ from __future__ import annotations
 import copy
 import itertools
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
-
-import numpy as np
 
 from ..errors import DataError, TruelineError, UsageError
 from . import files, streams
 from .refusals import explain, sql_error, unknown_column
+from .tables import BLOCK_BYTES, BLOCK_ROWS, is_columns, table_of
 
 if TYPE_CHECKING:
     import polars as pl
-
-BLOCK_BYTES = 1 << 26  # of one batch as float64: enough for BLAS, little beside the memory of any machine
-BLOCK_ROWS = 131_072
 
 
 class Source:
@@ -265,7 +261,7 @@ def _open(source: Any, block_rows: int | None, separator: str | None) -> Source:
         paths = [found for item in source for found in files.resolve(os.fspath(item))]
         return _open_files(paths, block_rows, separator)
     if isinstance(source, (list, tuple)) and not (
-        source and isinstance(source[0], Mapping) and not _is_columns(source[0])
+        source and isinstance(source[0], Mapping) and not is_columns(source[0])
     ):
         tables = list(source)
         if not tables:
@@ -284,7 +280,7 @@ def _open(source: Any, block_rows: int | None, separator: str | None) -> Source:
             rereadable=False,
             block_rows=block_rows,
         )
-    lazily, describe, rows, rereadable = _table(source)
+    lazily, describe, rows, rereadable = table_of(source)
     return Source(describe, lazily, rereadable=rereadable, rows=rows, block_rows=block_rows)
 
 
@@ -327,128 +323,6 @@ def _open_files(paths: list[str], block_rows: int | None, separator: str | None)
         if set(kinds) == {"parquet"} and opened.rows * len(opened.dtypes) * 8 > 4 * BLOCK_BYTES:
             opened._slices = files.row_groups(paths, 2 * BLOCK_BYTES)
     return opened
-
-
-def _is_columns(mapping: Mapping[Any, Any]) -> bool:
-    """Whether a dictionary holds columns, not one row."""
-    return any(
-        isinstance(value, (list, tuple, np.ndarray)) or hasattr(value, "__array__") for value in mapping.values()
-    )
-
-
-def _table(source: Any) -> tuple[Callable[[], Iterator[Any]], str, int | None, bool]:
-    """(pieces, description, rows, rereadable) of an object that is itself one table."""
-    import polars as pl
-
-    owner = type(source).__module__.partition(".")[0]
-    if isinstance(source, pl.LazyFrame):
-        return (lambda: iter([source])), "the lazy frame", None, True
-    if isinstance(source, pl.DataFrame):
-        return (lambda: iter([source])), "the Polars frame", source.height, True
-    if isinstance(source, np.ndarray):
-        return _array(source)
-    if owner == "scipy" and hasattr(source, "tocsr"):
-        return _sparse(source)
-    try:
-        if owner == "pandas":
-            frame = _from_pandas(source)
-            return (lambda: iter([frame])), "the pandas frame", frame.height, True
-        if isinstance(source, Mapping):
-            frame = pl.DataFrame({str(name): _plain_column(values) for name, values in source.items()})
-            return (lambda: iter([frame])), "the dictionary of columns", frame.height, True
-        if isinstance(source, (list, tuple)):
-            frame = pl.DataFrame(source, infer_schema_length=None)
-            return (lambda: iter([frame])), "the list of rows", frame.height, True
-        if owner == "pyarrow" and hasattr(source, "to_batches") and hasattr(source, "num_rows"):
-            files.check_names(list(source.schema.names), "the PyArrow table")
-            made: Any = pl.from_arrow(source)
-            return (lambda: iter([made])), "the PyArrow table", made.height, True
-    except TruelineError:
-        raise
-    except Exception as error:
-        raise DataError(
-            f"the {type(source).__name__} is not a table: {str(error).splitlines()[0][:160]}", where="source"
-        ) from None
-    if hasattr(source, "__arrow_c_stream__"):
-        return (lambda: _arrow_batches(source)), "the Arrow stream", None, False
-    if isinstance(source, Iterable):
-        raise UsageError(
-            f"a {type(source).__name__} is not a table; give iter(…) of it if it holds tables", where="source"
-        )
-    raise UsageError(
-        f"a source is a path, a table, an array or an iterator of these, not {type(source).__name__}", where="source"
-    )
-
-
-def _plain_column(values: Any) -> Any:
-    return values if hasattr(values, "__len__") and not isinstance(values, str) else [values]
-
-
-def _from_pandas(frame: Any) -> pl.DataFrame:
-    import polars as pl
-
-    if not hasattr(frame, "columns"):
-        frame = frame.to_frame()
-    names = [str(name) for name in frame.columns]
-    files.check_names(names, "the pandas frame")
-    columns: dict[str, Any] = {}
-    for place, name in enumerate(names):
-        values = frame.iloc[:, place]
-        if values.dtype.kind in "fiub":  # without PyArrow, and without a copy
-            columns[name] = pl.Series(name, values.to_numpy())
-        else:
-            columns[name] = pl.from_pandas(values)
-    return pl.DataFrame(columns)
-
-
-def _array(array: np.ndarray) -> tuple[Callable[[], Iterator[Any]], str, int | None, bool]:
-    import polars as pl
-
-    if array.dtype.names:  # a structured array has its own names
-        frame = pl.DataFrame({name: array[name] for name in array.dtype.names})
-        return (lambda: iter([frame])), "the structured array", frame.height, True
-    if array.ndim not in (1, 2):
-        raise DataError(f"an array of {array.ndim} dimensions is not a table; give rows by columns", where="source")
-    table = array.reshape(len(array), -1)
-    if table.dtype.kind not in "fiubO" and table.dtype.kind not in "US":
-        raise DataError(f"an array of {table.dtype} is not a table of numbers", where="source")
-    names = [f"x{j}" for j in range(table.shape[1])]
-    step = max(1024, min(BLOCK_ROWS, BLOCK_BYTES // (8 * max(1, table.shape[1]))))
-
-    def slices() -> Iterator[Any]:
-        for start in range(0, max(1, len(table)), step):
-            part = table[start : start + step]
-            yield pl.DataFrame({name: np.ascontiguousarray(part[:, j]) for j, name in enumerate(names)})
-
-    return slices, f"the array of shape {array.shape}", len(table), True
-
-
-def _sparse(matrix: Any) -> tuple[Callable[[], Iterator[Any]], str, int | None, bool]:
-    rows = matrix.tocsr()
-    step = max(256, min(BLOCK_ROWS, BLOCK_BYTES // (8 * max(1, rows.shape[1]))))
-
-    def slices() -> Iterator[Any]:
-        for start in range(0, max(1, rows.shape[0]), step):
-            pieces, _, _, _ = _array(rows[start : start + step].toarray().astype(float))
-            yield from pieces()
-
-    return slices, f"the sparse matrix of shape {rows.shape}", rows.shape[0], True
-
-
-def _arrow_batches(source: Any) -> Iterator[Any]:
-    import polars as pl
-
-    try:
-        import pyarrow
-    except ImportError:  # Polars takes the whole stream at once; PyArrow gives it by batches
-        yield pl.DataFrame(source)
-        return
-    reader = pyarrow.RecordBatchReader.from_stream(source)
-    files.check_names(list(reader.schema.names), "the Arrow stream")
-    empty: Any = pl.from_arrow(reader.schema.empty_table())
-    yield empty
-    for batch in reader:
-        yield pl.from_arrow(batch)
 
 
 def _limit_threads() -> None:

@@ -13,6 +13,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from ..errors import DataError, TruelineError, UsageError, nearest
 
 
@@ -148,3 +150,44 @@ def _line_with(path: str, column: str, value: str) -> int | None:
 def header_cells(raw: bytes, separator: str) -> list[str]:
     """The names in a delimited text's first line."""
     return next(csv.reader(io.StringIO(raw.decode("utf-8", "replace").lstrip("\ufeff")), delimiter=separator), [])
+
+
+def missing_value(name: str, gap: np.ndarray, row: int, describe: str, *, trained: bool = False) -> DataError:
+    """The refusal of missing values: how many, and the first."""
+    count = int(gap.sum())
+    first = row + int(np.argmax(gap)) + 1
+    tail = "it had none in training" if trained else 'remove them, or choose missing="drop", "mean" or "indicator"'
+    many = f"{count} missing values, the first" if count > 1 else "a missing value"
+    return DataError(f"column {name!r} of {describe} has {many} in row {first}; {tail}", where=name)
+
+
+def refuse_infinite(X: np.ndarray, names: Sequence[str], row: int, describe: str) -> bool:
+    """Refuse infinite values by column, count and first row; whether there is no NaN (a missing value) either."""
+    with np.errstate(invalid="ignore", over="ignore"):
+        if np.isfinite(X.sum()):
+            return True
+    bad = np.isinf(X)
+    if bad.any():
+        j = int(np.argmax(bad.any(axis=0)))
+        count = int(bad[:, j].sum())
+        first = row + int(np.argmax(bad[:, j])) + 1
+        many = f"{count} infinite values, the first" if count > 1 else "an infinite value"
+        raise DataError(
+            f"column {names[j]!r} of {describe} has {many} in row {first}; give finite numbers", where=names[j]
+        )
+    return not bool(np.isnan(X).any())
+
+
+def refuse_undefined(X: np.ndarray, terms: Sequence[str], row: int, describe: str) -> None:
+    """Refuse terms of a formula that are not finite, such as the logarithm of a negative number."""
+    if np.isfinite(X.sum()):
+        return
+    bad = ~np.isfinite(X)
+    if bad.any():
+        j = int(np.argmax(bad.any(axis=0)))
+        first = row + int(np.argmax(bad[:, j])) + 1
+        raise DataError(
+            f"term {terms[j]!r} is not a finite number in row {first} of {describe} ({int(bad[:, j].sum())} such rows); "
+            "leave those rows out with where, or change the term",
+            where=terms[j],
+        )

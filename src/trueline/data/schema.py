@@ -20,7 +20,9 @@ import numpy as np
 
 from ..errors import DataError, UsageError, nearest
 from .blocks import Block
-from .columns import codes, days, numbers
+from .columns import codes, numbers
+from .refusals import missing_value, refuse_infinite, refuse_undefined
+from .row import RowEncoder
 
 if TYPE_CHECKING:
     import polars as pl
@@ -234,7 +236,8 @@ class Schema:
         if unseen.any() and self.unseen == "error":
             first = int(np.argmax(unseen))
             raise DataError(
-                self._unseen(column, str(series[first]), f" in row {row + first + 1} of {describe}"), where=column.name
+                self.unseen_level(column, str(series[first]), f" in row {row + first + 1} of {describe}"),
+                where=column.name,
             )
         gap = found == -1
         if gap.any():
@@ -264,7 +267,8 @@ class Schema:
             return 0.0
         raise missing_value(column.name, gap, row, describe, trained=self.missing == "indicator")
 
-    def _unseen(self, column: Column, value: str, place: str) -> str:
+    def unseen_level(self, column: Column, value: str, place: str) -> str:
+        """The sentence that refuses a level."""
         return (
             f"column {column.name!r} holds {value!r}{place}, a level never seen in training{nearest(value, column.levels)}; "
             'unseen="ignore" would treat it as the reference level'
@@ -283,96 +287,11 @@ class Schema:
 
     def encode_row(self, row: Mapping[str, Any]) -> np.ndarray:
         """The design of one row given as a dictionary (JSON numbers, strings and booleans)."""
-        if self.derive or self.formula is not None:
-            given = {name: row[name] for name in row if isinstance(row[name], (int, float, str, bool))}
-            self._check_derived(given)
-            return self.encode([given]).X[0]
-        plan = self.__dict__.get("_plan")
-        if plan is None:
-            plan = self._row_plan()
-            object.__setattr__(self, "_plan", plan)
-        size, steps = plan
-        x = np.zeros(size)
-        for column, place, indicator in steps:
-            value = row.get(column.name, _ABSENT)
-            if value.__class__ is float or value.__class__ is int:
-                if column.kind == "number" or (column.kind == "boolean" and value in (0, 1)):
-                    if value - value != 0.0:
-                        raise DataError(f"field {column.name!r} is {value}; give a finite number", where=column.name)
-                    x[place[0]] = value
-                    continue
-            elif column.kind == "category" and isinstance(value, str):
-                k = place.get(value, -2)
-                if k >= 0:
-                    x[k] = 1.0
-                elif k == -2 and self.unseen == "error":
-                    raise DataError(self._unseen(column, value, ""), where=column.name)
-                continue
-            self._odd_value(x, row, column, value, place, indicator)
-        return x
-
-    def _check_derived(self, given: Mapping[str, Any]) -> None:
-        inputs = [name for name in self.names if name not in dict(self.derive)]
-        for name in inputs:
-            if name not in given:
-                raise DataError(f"field {name!r} is missing{nearest(name, list(given))}", where=name)
-
-    def _row_plan(self) -> tuple[int, list[tuple[Column, dict[Any, int], int]]]:
-        place = {term: k for k, term in enumerate(self.terms)}
-        steps = []
-        for column in self.columns:
-            if column.kind == "category":
-                own: dict[Any, int] = {
-                    level: place.get(term, -1) for level, term in zip(column.levels, column.raw_terms)
-                }
-            else:
-                own = {0: place[column.name]}
-            steps.append((column, own, place.get(f"{column.name}[missing]", -1)))
-        return len(place), steps
-
-    def _odd_value(
-        self, x: np.ndarray, row: Mapping[str, Any], column: Column, value: Any, place: dict[Any, int], indicator: int
-    ) -> None:
-        """Booleans, dates, missing values, and what is refused."""
-        if value is _ABSENT:
-            raise DataError(f"field {column.name!r} is missing{nearest(column.name, list(row))}", where=column.name)
-        if value is None:
-            stand = self._standing_field(column)
-            if indicator >= 0:
-                x[indicator] = 1.0
-            elif column.kind == "category":
-                for level, m in zip(column.levels, column.fill):
-                    if place[level] >= 0:
-                        x[place[level]] = m
-            if column.kind != "category":
-                x[place[0]] = stand
-            return
-        if isinstance(value, bool) and column.kind in ("boolean", "number"):
-            x[place[0]] = float(value)
-            return
-        if isinstance(value, (np.floating, np.integer)) and column.kind == "number" and np.isfinite(value):
-            x[place[0]] = float(value)
-            return
-        if column.kind == "date":
-            try:
-                x[place[0]] = days(value)
-                return
-            except (TypeError, ValueError, AttributeError):
-                pass
-        wanted = {
-            "number": "a number",
-            "boolean": "true or false",
-            "date": 'a date such as "2024-01-31"',
-            "category": "text",
-        }
-        raise DataError(f"field {column.name!r} is {value!r}; give {wanted[column.kind]}", where=column.name)
-
-    def _standing_field(self, column: Column) -> float:
-        if self.missing == "mean" and column.fill:
-            return column.fill[0]
-        if self.missing == "indicator" and column.missing:
-            return 0.0
-        raise DataError(f"field {column.name!r} is null; give a value", where=column.name)
+        encoder = self.__dict__.get("_row_encoder")
+        if encoder is None:
+            encoder = RowEncoder(self)
+            object.__setattr__(self, "_row_encoder", encoder)
+        return encoder(row)
 
     # ---- keeping and merging
     def to_dict(self) -> dict[str, Any]:
@@ -411,9 +330,6 @@ class Schema:
         )
 
 
-_ABSENT = object()
-
-
 def _listed(value: Any) -> Any:
     if isinstance(value, dict):
         return {k: _listed(v) for k, v in value.items()}
@@ -445,47 +361,6 @@ def _by_level(column: Column, levels: Sequence[str]) -> list[float]:
         return list(column.fill)
     own = dict(zip(column.levels, column.fill))
     return [own.get(level, 0.0) for level in levels]
-
-
-def missing_value(name: str, gap: np.ndarray, row: int, describe: str, *, trained: bool = False) -> DataError:
-    """The refusal of missing values: how many, and the first."""
-    count = int(gap.sum())
-    first = row + int(np.argmax(gap)) + 1
-    tail = "it had none in training" if trained else 'remove them, or choose missing="drop", "mean" or "indicator"'
-    many = f"{count} missing values, the first" if count > 1 else "a missing value"
-    return DataError(f"column {name!r} of {describe} has {many} in row {first}; {tail}", where=name)
-
-
-def refuse_infinite(X: np.ndarray, names: Sequence[str], row: int, describe: str) -> bool:
-    """Refuse infinite values by column, count and first row; whether there is no NaN (a missing value) either."""
-    with np.errstate(invalid="ignore", over="ignore"):
-        if np.isfinite(X.sum()):
-            return True
-    bad = np.isinf(X)
-    if bad.any():
-        j = int(np.argmax(bad.any(axis=0)))
-        count = int(bad[:, j].sum())
-        first = row + int(np.argmax(bad[:, j])) + 1
-        many = f"{count} infinite values, the first" if count > 1 else "an infinite value"
-        raise DataError(
-            f"column {names[j]!r} of {describe} has {many} in row {first}; give finite numbers", where=names[j]
-        )
-    return not bool(np.isnan(X).any())
-
-
-def refuse_undefined(X: np.ndarray, terms: Sequence[str], row: int, describe: str) -> None:
-    """Refuse terms of a formula that are not finite, such as the logarithm of a negative number."""
-    if np.isfinite(X.sum()):
-        return
-    bad = ~np.isfinite(X)
-    if bad.any():
-        j = int(np.argmax(bad.any(axis=0)))
-        first = row + int(np.argmax(bad[:, j])) + 1
-        raise DataError(
-            f"term {terms[j]!r} is not a finite number in row {first} of {describe} ({int(bad[:, j].sum())} such rows); "
-            "leave those rows out with where, or change the term",
-            where=terms[j],
-        )
 
 
 def encode(source: Any, **options: Any) -> Encoder:

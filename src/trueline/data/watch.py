@@ -1,4 +1,4 @@
-"""Columns that never change, or always equal another, and a target that never changes: noticed while blocks pass.
+"""What is noticed while blocks pass: columns that never change or equal another, a constant target, means.
 
 A column is a candidate until a row speaks against it, and almost all are cleared by the first few rows, so that the
 watch costs next to nothing.
@@ -64,3 +64,39 @@ class Watch:
         order = {term: k for k, term in enumerate(terms)}
         pairs = [pair for pair in self._pairs if pair[0] not in self._constant]
         return tuple(sorted(pairs, key=lambda pair: (order[pair[0]], order[pair[1]])))
+
+
+class Means:
+    """Weighted sums over what is there, of each column and of each level, for missing="mean"."""
+
+    def __init__(self) -> None:
+        self._sums: dict[str, np.ndarray] = {}
+        self._observed: dict[str, float] = {}
+
+    def see_numbers(self, values: np.ndarray, gaps: np.ndarray | None, names: Sequence[str], w: np.ndarray) -> None:
+        """Take notice of columns of numbers, 0 where ``gaps`` says missing."""
+        sums = w @ values
+        total = float(w.sum())
+        absent = np.zeros(len(names)) if gaps is None else w @ gaps
+        for j, name in enumerate(names):
+            self._sums[name] = self._sums.get(name, np.zeros(1)) + sums[j]
+            self._observed[name] = self.observed(name) + total - float(absent[j])
+
+    def see_codes(self, codes: np.ndarray, levels: int, name: str, w: np.ndarray) -> None:
+        """Take notice of a category's codes, −1 where missing."""
+        known = codes >= 0
+        counts = np.bincount(codes[known], weights=w[known], minlength=levels)
+        before = self._sums.get(name, np.zeros(0))
+        self._sums[name] = counts + np.pad(before, (0, len(counts) - len(before)))
+        self._observed[name] = self.observed(name) + float(w[known].sum())
+
+    def observed(self, name: str) -> float:
+        """The weight of the rows where the column is there."""
+        return self._observed.get(name, 0.0)
+
+    def of(self, name: str, places: Sequence[int]) -> tuple[float, ...]:
+        """The means at these places (a category: its codes); empty where nothing was seen."""
+        sums, total = self._sums.get(name), self.observed(name)
+        if sums is None or not total > 0:
+            return ()
+        return tuple(float(sums[k] / total) if k < len(sums) else 0.0 for k in places)

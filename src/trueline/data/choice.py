@@ -1,0 +1,67 @@
+"""Which columns an encoder uses, checked against the source before anything is read."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ..errors import DataError, UsageError, nearest
+from .formula import Formula
+from .read import Source
+from .refusals import unknown_column
+
+
+def choose(
+    source: Source,
+    features: Sequence[str] | None,
+    categories: Sequence[str],
+    target: str | None,
+    weights: str | None,
+    group: str | None,
+    *,
+    target_is_feature: bool = False,
+) -> list[str]:
+    """The input columns, after every name in the call has been found in the source."""
+    for what, name in (("target", target), ("weights", weights), ("group", group)):
+        if name is not None and name not in source.names:
+            raise unknown_column(name, source.names, what=f"{what} column", source=source.describe)
+    chosen = list(features) if features is not None else others(source.names, target, weights, group)
+    for name in [*chosen, *categories]:
+        if name not in source.names:
+            raise unknown_column(name, source.names, source=source.describe)
+    if target is not None and target in chosen and not target_is_feature:
+        raise UsageError(f"column {target!r} is the target and cannot be a feature too", where=target)
+    if len(set(chosen)) < len(chosen):
+        twice = next(name for name in chosen if chosen.count(name) > 1)
+        raise UsageError(f"feature {twice!r} is named twice", where=twice)
+    if not chosen:
+        raise DataError(f"{source.describe} has no column left to learn from besides the target", where="features")
+    return chosen
+
+
+def others(names: Sequence[str], *used: str | None) -> list[str]:
+    """The names not used otherwise."""
+    return [name for name in names if name not in used]
+
+
+def one_of(name: str, value: str, accepted: Sequence[str]) -> None:
+    """Refuse an option that is not among the accepted ones."""
+    if value not in accepted:
+        shown = ", ".join(accepted)
+        raise UsageError(f"{name} is one of {shown}, not {value!r}{nearest(str(value), accepted)}", where=name)
+
+
+def check_formula_options(features: Sequence[str] | None, missing: str) -> None:
+    """Refuse what does not go with a formula."""
+    if features is not None:
+        raise UsageError("give features or a formula, not both", where="formula")
+    if missing in ("mean", "indicator"):
+        raise UsageError(
+            f'missing="{missing}" does not go with a formula, whose terms are not linear in a missing value; '
+            'choose "refuse" or "drop"',
+            where="missing",
+        )
+
+
+def parsed(formula: str | Formula | None) -> Formula | None:
+    """A formula given as text or as it is."""
+    return Formula.parse(formula) if isinstance(formula, str) else formula
