@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import subprocess
 import sys
@@ -36,7 +37,7 @@ def made(method, options, taps=TAPS):
 
 def in_pieces(adaptive, far, mic, cuts):
     edges = [0, *sorted(set(cuts)), len(far)]
-    return np.concatenate([adaptive.process(far[a:b], mic[a:b]) for a, b in zip(edges, edges[1:])])
+    return np.concatenate([adaptive.process(far[a:b], mic[a:b]) for a, b in itertools.pairwise(edges)])
 
 
 @pytest.mark.parametrize(("method", "options"), TIME, ids=names[:4])
