@@ -53,7 +53,8 @@ class _Classification(ClassifierMixin, Streaming):
         self.classes_ = unique_labels(y) if given is None else unique_labels(np.asarray(given))
         if len(self.classes_) < 2:
             raise DataError(
-                f"y has one class only ({self.classes_[0]!r}); a classifier needs at least two classes", where="y"
+                f"y has one class only ({_plain(self.classes_[0])!r}); a classifier needs at least two classes",
+                where="y",
             )
 
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Any:  # type: ignore[override]
@@ -73,7 +74,9 @@ class _Classification(ClassifierMixin, Streaming):
         if np.any(wrong):
             at = int(np.argmax(wrong))
             shown = ", ".join(str(label) for label in self.classes_[:8])
-            raise DataError(f"y has the unknown class {labels[at]!r} in row {at}; the classes are {shown}", where="y")
+            raise DataError(
+                f"y has the unknown class {_plain(labels[at])!r} in row {at}; the classes are {shown}", where="y"
+            )
         return np.where(codes == 1, 1.0, -1.0) if len(self.classes_) == 2 else codes.astype(np.float64)
 
     def _prepare_one(self, y: Any) -> None:
@@ -96,7 +99,7 @@ class _Classification(ClassifierMixin, Streaming):
         return float(self._code([y])[0])
 
     def _labels(self) -> tuple[Any, ...] | None:
-        return tuple(label.item() if isinstance(label, np.generic) else label for label in self.classes_)
+        return tuple(_plain(label) for label in self.classes_)
 
     def _raw(self, X: Any) -> np.ndarray:
         X = self._rows(X)
@@ -134,8 +137,7 @@ class _Classification(ClassifierMixin, Streaming):
             record = self._first_one(self.classes[0])  # type: ignore[attr-defined]
         raw = record.predict_one(x)
         code = int(self._winners(np.array([raw]))[0]) if np.ndim(raw) == 0 else int(np.argmax(raw))
-        label = self.classes_[code]
-        return label.item() if isinstance(label, np.generic) else label
+        return _plain(self.classes_[code])
 
     def _adopt(self, record: Any) -> None:
         super()._adopt(record)
@@ -268,6 +270,10 @@ class OnlineClassifier(_Classification):
         found = [1.0 - raw, raw] if np.ndim(raw) == 0 else list(raw)
         labels = self._labels() or ()
         return {label: float(p) for label, p in zip(labels, found)}
+
+
+def _plain(label: Any) -> Any:
+    return label.item() if isinstance(label, np.generic) else label
 
 
 def _general(learner: Any, classes: Any) -> Any:

@@ -116,7 +116,7 @@ def entropic_path(model: Any, rows: Any, y: np.ndarray, weights: np.ndarray, sta
             break
         step = 1.0 / spread if step is None else 2.0 * step
         for _ in range(30):
-            trial = v * np.exp(-step * (slope - slope.min()))
+            trial = np.maximum(v, 1e-300) * np.exp(-step * (slope - slope.min()))
             trial /= trial.sum()
             point = np.zeros(len(start))
             point[first:] = radius * (trial[:d] - trial[d:]) if radius else trial

@@ -101,9 +101,10 @@ def moved(geometry: Any, table: Any, numbers: Any, j: int, gradient: float, step
     table[s.MEMORY, j] = memory
     if numbers[s.LINKED] > 0.0:
         shift = numbers[s.SHIFT]
-        numbers[s.TOTAL] += geometry.mass(dual, shift) - geometry.mass(before, shift)
         if geometry.height(dual) > shift + 30.0:
-            numbers[s.TOUCHED] = math.inf
+            numbers[s.TOUCHED] = math.inf  # exp would leave its range: the total is summed afresh with another shift
+        else:
+            numbers[s.TOTAL] += geometry.mass(dual, shift) - geometry.mass(before, shift)
     else:
         table[s.LOW, j] = min(table[s.LOW, j], dual)
         table[s.HIGH, j] = max(table[s.HIGH, j], dual)

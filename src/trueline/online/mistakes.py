@@ -65,8 +65,9 @@ def mistake_certificate(model: Any) -> MistakeCertificate:
     if not uniform:
         advice = "the theorem counts rounds of equal weight at a constant rate; fit without sample_weight"
     elif not holds:
-        largest = float(np.abs(Z).max())
-        advice = f"no margin above η‖x‖∞²/2 was found; use a rate below {2.0 * max(margin, 1e-12) / largest**2:.2g}"
+        advice = "no comparator has a margin above rate·‖x‖∞²/2 on the mistakes"
+        if radius > 0.0 and margin > 0.0:
+            advice += f"; use a rate below {2.0 * margin / radius**2:.2g}"
     return MistakeCertificate(
         status=Status.PROVEN if holds else Status.VOID, assumptions=assumptions, advice=advice, examples=model.examples,
         mistakes=mistakes, radius=radius, margin=margin, slack=slack, bound=bound if holds else math.inf, comparator=full,
@@ -87,9 +88,9 @@ def comparators(Z: Any, model: Any) -> list[np.ndarray]:
         return float(slack @ slack) + ridge * float(w @ w), 2.0 * (ridge * w - Z.T @ slack)
 
     start = np.zeros(Z.shape[1])
-    for ridge in (1.0, 1e-1, 1e-2, 1e-4, 1e-7):
+    for ridge in (1e-1, 1e-3, 1e-6):
         start = minimize(
-            objective, start, args=(ridge * size,), jac=True, method="L-BFGS-B", options={"maxiter": 300}
+            objective, start, args=(ridge * size,), jac=True, method="L-BFGS-B", options={"maxiter": 200}
         ).x
         found.append(start)
     return [u for u in found if np.abs(u).max(initial=0.0) > 0.0] or [np.ones(Z.shape[1])]
@@ -136,6 +137,8 @@ def winnow_bound(Z: Any, u: np.ndarray, model: Any) -> tuple[float, float, float
     best = (math.inf, radius, least if least > 0.0 else math.nan, math.nan, u)
     for margin in trials:
         slack = float(np.maximum(0.0, margin - margins).sum())
+        if margin <= start:
+            continue
         bound = (entropy + eta * slack) / (eta * margin - eta * start) * (1.0 + 1e-12)
         if bound < best[0]:
             best = (bound, radius, best[2], slack, u)

@@ -1,0 +1,231 @@
+"""Fixed-rate Widrow–Hoff against SGDRegressor, Vowpal Wabbit and River: dense, sparse, one dict at a time.
+
+One pass over rows in memory, `certificate=False`; the certificate's own cost and the default mixture's are printed
+beside it. The progressive loss (each row predicted before it is learned) is checked to be no worse than the peer's.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from typing import Any
+
+import numpy as np
+
+from .harness import Row, interleaved
+
+NAME = "Online learning: speed"
+
+
+def _dense(n: int, d: int) -> tuple[np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(d)
+    X = rng.normal(size=(n, d))
+    return X, X @ rng.normal(size=d) + rng.normal(size=n)
+
+
+def _progressive(model: Any, X: Any, y: np.ndarray, block: int = 200) -> float:
+    """Mean squared error of blocks predicted before they are learned, for peers that only offer partial_fit."""
+    total = 0.0
+    for start in range(0, len(y), block):
+        part, target = X[start : start + block], y[start : start + block]
+        if start:
+            total += float(np.sum((model.predict(part) - target) ** 2))
+        model.partial_fit(part, target)
+    return total / (len(y) - block)
+
+
+def _against_sgd(n: int, d: int, rounds: int) -> list[Row]:
+    from sklearn.linear_model import SGDRegressor
+
+    import trueline as tl
+
+    X, y = _dense(n, d)
+    rate = 0.1 / d
+
+    def sgd() -> Any:
+        return SGDRegressor(penalty=None, learning_rate="constant", eta0=rate, shuffle=False, max_iter=1, tol=None)
+
+    def mine(**settings: Any) -> Any:
+        return tl.WidrowHoff(rate=rate, **settings)
+
+    mine(certificate=False).fit(X[:10], y[:10])
+    mine().fit(X[:10], y[:10])
+    contenders = {
+        "ours": lambda: mine(certificate=False).fit(X, y),
+        "certificate": lambda: mine().fit(X, y),
+        "sgd": lambda: sgd().fit(X, y),
+        "read": lambda: _read_bandwidth(X),
+    }
+    seconds, results = interleaved(contenders, rounds)
+    few = min(n, 20000)
+    own, peer = _progressive(mine(certificate=False), X[:few], y[:few]), _progressive(sgd(), X[:few], y[:few])
+    certified = results["certificate"].certificate_
+    rows = [
+        Row(
+            f"dense {n:,} × {d}, one pass", seconds["ours"], seconds["sgd"], "SGDRegressor", aim=4.0,
+            note=f"progressive error {own:.4f} against {peer:.4f}; with the certificate {seconds['certificate']:.3f} s; "
+            f"its loss is {certified.loss / certified.bound:.2f} of its bound",
+        ),
+    ]  # fmt: skip
+    if d >= 100:
+        ours, theirs = X.nbytes / seconds["ours"] / 1e9, X.nbytes / seconds["read"] / 1e9
+        rows.append(
+            Row(
+                f"dense {n:,} × {d}, bytes read",
+                ours,
+                theirs,
+                "reading the same array",
+                "GB/s",
+                0.6,
+                larger_is_better=True,
+            )
+        )
+    return rows
+
+
+def _read_bandwidth(X: np.ndarray) -> float:
+    """The fastest read that one core does: the sum of the array by NumPy's vectorised loop."""
+    return float(X.reshape(-1).sum())
+
+
+def _against_vw(n: int, d: int, rounds: int) -> list[Row]:
+    import trueline as tl
+
+    try:
+        from vowpalwabbit import pyvw
+    except ImportError:
+        return []
+    X, y = _dense(n, d)
+    mine = lambda: tl.WidrowHoff(rate=0.1 / d, certificate=False).fit(X, y)  # noqa: E731
+    mine()
+    with tempfile.TemporaryDirectory() as folder:
+        text = os.path.join(folder, "rows.vw")
+        with open(text, "w") as file:
+            for row, target in zip(X, y):
+                file.write(f"{target:.6g} | " + " ".join(f"{j}:{value:.6g}" for j, value in enumerate(row)) + "\n")
+
+        def vw() -> float:
+            work = pyvw.Workspace(f"-d {text} --cache_file {text}.cache --quiet")
+            loss = work.get_sum_loss() / max(1.0, work.get_weighted_examples())
+            work.finish()
+            return float(loss)
+
+        vw()  # writes the cache
+        seconds, results = interleaved({"ours": mine, "vw": vw}, rounds)
+    before = tl.WidrowHoff(rate=0.1 / d, certificate=False)
+    before.partial_fit(X, y)
+    own = before.progress_[-1]["average_loss"]
+    note = f"progressive squared error {own:.4f} against {results['vw']:.4f}"
+    return [Row(f"dense {n:,} × {d}, one pass", seconds["ours"], seconds["vw"], "Vowpal Wabbit from its binary cache", aim=10.0, note=note)]  # fmt: skip
+
+
+def _against_river(n: int) -> list[Row]:
+    from river import linear_model, optim
+
+    import trueline as tl
+
+    X, y = _dense(n, 30)
+    rows = [{f"f{j}": float(value) for j, value in enumerate(row)} for row in X]
+    targets = [float(value) for value in y]
+
+    def run(model: Any) -> float:
+        total = 0.0
+        for x, target in zip(rows, targets):
+            total += (model.predict_one(x) - target) ** 2
+            model.learn_one(x, target)
+        return total / n
+
+    def river() -> Any:
+        # River's intercept and gradient rules at the same rate; its squared loss is twice ours.
+        return linear_model.LinearRegression(optimizer=optim.SGD(0.1 / 60), intercept_lr=0.1 / 60, l2=0.0)
+
+    def mine(**settings: Any) -> Any:
+        return tl.WidrowHoff(rate=0.1 / 30, **settings)
+
+    run(mine(certificate=False)), run(mine())
+    contenders = {
+        "ours": lambda: run(mine(certificate=False)),
+        "certificate": lambda: run(mine()),
+        "mixture": lambda: run(tl.OnlineRegressor()),
+        "river": lambda: run(river()),
+    }
+    seconds, results = interleaved(contenders, 3)
+    micro = {name: value / n * 1e6 for name, value in seconds.items()}
+    note = (
+        f"progressive error {results['ours']:.4f} against {results['river']:.4f}; with the certificate "
+        f"{micro['certificate']:.1f} µs; the default mixture {micro['mixture']:.1f} µs"
+    )
+    return [Row("predict_one + learn_one, 30-key dict", micro["ours"], micro["river"], "River", "µs", 3.0, note)]
+
+
+def _sparse(n: int, d: int, per_row: int, rounds: int) -> list[Row]:
+    from scipy import sparse
+    from sklearn.linear_model import SGDRegressor
+
+    import trueline as tl
+
+    rng = np.random.default_rng(0)
+    columns = rng.integers(0, d, size=(n, per_row))
+    columns.sort(axis=1)
+    X = sparse.csr_matrix((rng.normal(size=n * per_row), columns.ravel(), np.arange(n + 1) * per_row), shape=(n, d))
+    X.sum_duplicates()
+    y = X @ rng.normal(size=d) + rng.normal(size=n)
+    rate = 0.1 / per_row
+
+    def sgd() -> Any:
+        return SGDRegressor(penalty=None, learning_rate="constant", eta0=rate, shuffle=False, max_iter=1, tol=None)
+
+    def mine(**settings: Any) -> Any:
+        return tl.WidrowHoff(rate=rate, certificate=False, **settings)
+
+    mine().fit(X[:10], y[:10])
+    seconds, _ = interleaved({"ours": lambda: mine().fit(X, y), "sgd": lambda: sgd().fit(X, y)}, rounds)
+    few = min(n, 20000)
+    own, peer = _progressive(mine(), X[:few], y[:few]), _progressive(sgd(), X[:few], y[:few])
+    note = f"progressive error {own:.4f} against {peer:.4f}"
+    return [Row(f"sparse {n:,} × {d:,}, {per_row} a row", seconds["ours"], seconds["sgd"], "SGDRegressor", aim=2.0, note=note)]  # fmt: skip
+
+
+START = """
+import time; start = time.perf_counter()
+{code}
+print(time.perf_counter() - start)
+"""
+OURS = "import numpy as np, trueline as tl; tl.WidrowHoff(rate=0.1).fit(np.eye(3), [1.0, 2.0, 3.0]).predict(np.eye(3))"
+THEIRS = (
+    "import numpy as np; from sklearn.linear_model import SGDRegressor; "
+    "SGDRegressor().fit(np.eye(3), [1.0, 2.0, 3.0]).predict(np.eye(3))"
+)
+
+
+def _start_up() -> list[Row]:
+    def start(code: str) -> float:
+        done = subprocess.run(
+            [sys.executable, "-c", START.format(code=code)], capture_output=True, text=True, check=True
+        )
+        return float(done.stdout)
+
+    start(OURS)
+    ours, theirs = min(start(OURS) for _ in range(3)), min(start(THEIRS) for _ in range(3))
+    return [
+        Row(
+            "warm process, start to first prediction", ours, theirs, "SGDRegressor", note="compiled code from the cache"
+        )
+    ]
+
+
+def run(quick: bool) -> list[Row]:
+    scale, rounds = (20, 2) if quick else (1, 5)
+    started = time.perf_counter()
+    rows = _against_sgd(1_000_000 // scale, 30, rounds)
+    rows += _against_sgd(500_000 // scale, 100, rounds)
+    rows += _against_sgd(100_000 // scale, 500, rounds)
+    rows += _against_vw(200_000 // scale, 30, rounds)
+    rows += _against_river(20_000 // scale)
+    rows += _sparse(400_000 // scale, 100_000, 50, rounds)
+    rows += _start_up()
+    print(f"{time.perf_counter() - started:.0f} s", flush=True)
+    return rows

@@ -1,0 +1,54 @@
+"""Every registered part through the conformance suite, and the door that lets parts in."""
+
+from __future__ import annotations
+
+import pytest
+from conformance import check_geometry, check_loss, check_penalty
+
+from trueline.errors import UsageError
+from trueline.parts.geometries import GEOMETRIES, geometry
+from trueline.parts.losses import LOSSES, loss
+from trueline.parts.penalties import PENALTIES, penalty
+from trueline.parts.rates import rate
+
+
+@pytest.mark.parametrize("name", LOSSES)
+def test_losses(name):
+    check_loss(loss(name))
+
+
+def test_power_losses_are_absolute_and_squared():
+    for p, other in ((1.0, loss("absolute")), (2.0, loss("squared"))):
+        power = loss("power", p=p)
+        for s in (-2.0, 0.5, 3.0):
+            assert power.value(s, 1.0) == pytest.approx(other.value(s, 1.0))
+            assert power.slope(s, 1.0) == pytest.approx(other.slope(s, 1.0))
+
+
+@pytest.mark.parametrize("name", PENALTIES)
+def test_penalties(name):
+    check_penalty(penalty(name))
+
+
+@pytest.mark.parametrize("name", GEOMETRIES)
+def test_geometries(name):
+    check_geometry(geometry(name), loss("squared"))
+
+
+def test_rates():
+    assert [rate(0.5, s).at(4) for s in ("constant", "1/sqrt(t)", "1/t")] == [0.5, 0.25, 0.125]
+    for bad in (0.0, -1.0, float("inf"), float("nan"), "fast", True):
+        with pytest.raises(UsageError, match="rate"):
+            rate(bad)
+    with pytest.raises(UsageError, match="did you mean"):
+        rate(0.1, "1/sqrt t")
+
+
+def test_the_door_names_what_is_missing():
+    class Half(tuple):
+        pass
+
+    with pytest.raises(UsageError, match="did you mean 'additive'"):
+        geometry("aditive")
+    with pytest.raises(UsageError, match="lacks"):
+        geometry(Half())
