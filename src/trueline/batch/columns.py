@@ -1,60 +1,76 @@
-"""Column layouts for coordinate steps: how a kernel reads column j in place, with a weight per row."""
+"""Column layouts for coordinate steps: how a kernel reads one of a few gathered columns."""
 
 from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+from .._jit import kernel
+
 
 class DenseColumns(NamedTuple):
-    """Rows of the transpose: column j is contiguous."""
+    """One gathered column a row."""
 
     XT: Any
     reassociate = True
 
-    def weighted_dot(self, j, h, v):
+    def dot(self, k, r):
         total = 0.0
         for i in range(self.XT.shape[1]):
-            total += self.XT[j, i] * h[i] * v[i]
+            total += self.XT[k, i] * r[i]
         return total
 
-    def weighted_sums(self, j, h):
-        first = 0.0
-        second = 0.0
+    def norm2(self, k):
+        total = 0.0
         for i in range(self.XT.shape[1]):
-            hx = h[i] * self.XT[j, i]
-            first += hx
-            second += hx * self.XT[j, i]
-        return first, second
+            total += self.XT[k, i] * self.XT[k, i]
+        return total
 
-    def add(self, j, scale, v):
+    def add(self, k, scale, r):
         for i in range(self.XT.shape[1]):
-            v[i] += scale * self.XT[j, i]
+            r[i] += scale * self.XT[k, i]
 
 
 class SparseColumns(NamedTuple):
-    """Columns of a CSC matrix: only the stored entries are read."""
+    """Gathered columns in CSC form: only the stored entries are read."""
 
     data: Any
     indices: Any
     indptr: Any
     reassociate = True
 
-    def weighted_dot(self, j, h, v):
+    def dot(self, k, r):
         total = 0.0
-        for k in range(self.indptr[j], self.indptr[j + 1]):
-            i = self.indices[k]
-            total += self.data[k] * h[i] * v[i]
+        for entry in range(self.indptr[k], self.indptr[k + 1]):
+            total += self.data[entry] * r[self.indices[entry]]
         return total
 
-    def weighted_sums(self, j, h):
-        first = 0.0
-        second = 0.0
-        for k in range(self.indptr[j], self.indptr[j + 1]):
-            hx = h[self.indices[k]] * self.data[k]
-            first += hx
-            second += hx * self.data[k]
-        return first, second
+    def norm2(self, k):
+        total = 0.0
+        for entry in range(self.indptr[k], self.indptr[k + 1]):
+            total += self.data[entry] * self.data[entry]
+        return total
 
-    def add(self, j, scale, v):
-        for k in range(self.indptr[j], self.indptr[j + 1]):
-            v[self.indices[k]] += scale * self.data[k]
+    def add(self, k, scale, r):
+        for entry in range(self.indptr[k], self.indptr[k + 1]):
+            r[self.indices[entry]] += scale * self.data[entry]
+
+
+@kernel
+def gather(data, indices, indptr, chosen, root, out, rows, starts):
+    """Copy some CSC columns, each entry times the root of its row's weight."""
+    at = 0
+    for k in range(chosen.shape[0]):
+        starts[k] = at
+        for entry in range(indptr[chosen[k]], indptr[chosen[k] + 1]):
+            out[at] = data[entry] * root[indices[entry]]
+            rows[at] = indices[entry]
+            at += 1
+    starts[chosen.shape[0]] = at
+
+
+@kernel
+def column_sums(columns, root, first, second):
+    """Σ h·x and Σ h·x² of each gathered column."""
+    for k in range(first.shape[0]):
+        first[k] = columns.dot(k, root)
+        second[k] = columns.norm2(k)

@@ -17,6 +17,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from .._jit import kernel
+from .columns import column_sums
 from .gradient import Patience, backtrack, rounding
 from .risk import Point, Risk
 
@@ -62,31 +63,36 @@ def descend_gram(H, q, theta, l1, l2, lower, upper, epochs, tolerance):
 
 @kernel
 def descend_columns(
-    columns, chosen, theta, g, h, v, l1, l2, lower, upper, shift, scale, curve, hx, intercept, slope_b, weight, epochs,
+    columns, chosen, theta, g, r, l1, l2, lower, upper, shift, scale, curve, hx, intercept, slope_b, weight, epochs,
     tolerance,
 ):  # fmt: skip
-    """Coordinate epochs on chosen columns. v is the change of the scores without its constant part.
+    """Coordinate epochs on gathered columns; r is √h times the change of the scores without its constant part.
 
-    Returns (constant part of the change, epochs used); theta of the chosen columns is updated in place.
+    Every epoch over all columns is followed by some over those that are not zero, where most of the work is.
+    Returns (constant part of the change, epochs in units of all columns); theta is updated in place.
     """
     base = 0.0  # constant part of the scores' change
     total = 0.0  # Σ h·(whole change)
     first = 0.0
+    work = 0.0
+    count = chosen.shape[0]
     if intercept and weight > 0.0:
         base = -slope_b / weight
         total = base * weight
     for epoch in range(epochs):
+        whole = epoch % 6 == 0
         largest = 0.0
-        for k in range(chosen.shape[0]):
+        for k in range(count):
             j = chosen[k]
-            if curve[k] <= 0.0:
+            if curve[k] <= 0.0 or (not whole and theta[j] == 0.0):
                 continue
-            q = g[j] + (columns.weighted_dot(j, h, v) + base * hx[k] - shift[j] * total) / scale[j]
+            work += 1.0
+            q = g[j] + (columns.dot(k, r) + base * hx[k] - shift[j] * total) / scale[j]
             new = shrunk(theta[j] - q / curve[k], 1.0 / curve[k], l1[j], l2[j], lower[j], upper[j])
             move = new - theta[j]
             if move != 0.0:
                 theta[j] = new
-                columns.add(j, move / scale[j], v)
+                columns.add(k, move / scale[j], r)
                 base -= move * shift[j] / scale[j]
                 total += move * (hx[k] - shift[j] * weight) / scale[j]
                 if intercept and weight > 0.0:
@@ -95,15 +101,9 @@ def descend_columns(
                     total = -slope_b
                 largest = max(largest, curve[k] * move * move)
         first = max(first, largest)
-        if largest <= tolerance * first:
-            return base, epoch + 1
-    return base, epochs
-
-
-@kernel
-def column_sums(columns, chosen, h, first, second):
-    for k in range(chosen.shape[0]):
-        first[k], second[k] = columns.weighted_sums(chosen[k], h)
+        if whole and largest <= tolerance * first:
+            break
+    return base, work
 
 
 def coordinate(risk: Risk, start: np.ndarray) -> Iterator[Point]:
@@ -145,49 +145,39 @@ def by_gram(risk: Risk, start: np.ndarray) -> Iterator[Point]:
 
 def by_columns(risk: Risk, start: np.ndarray) -> Iterator[Point]:
     """A growing working set of columns; the driver's certificate of each point screens the others."""
-    penalty, design = risk.penalty, risk.design
-    columns, d = design.standard_columns(), design.d
-    norms = column_norms(risk)
+    penalty, design, d = risk.penalty, risk.design, risk.design.d
+    shift, scale = design.shift, design.scale
+    norms = design.lengths(risk.c)
     bound = float(risk.loss.curvature_bound()) if hasattr(risk.loss, "curvature_bound") else math.inf
     alive = np.ones(d, dtype=bool)
     point = profile_intercept(risk, risk.point(penalty.prox(start, 0.0)))
-    size, accuracy, patience = 100, 1e-2, Patience()
+    size, accuracy, patience = 0, 1e-2, Patience()
     while True:
         yield point
-        if point.z is not None and math.isfinite(bound):
-            radius = norms * math.sqrt(2.0 * bound * max(point.gap, 0.0))
-            alive &= (np.abs(point.z[:d]) + radius >= penalty.l1[:d] * (1.0 - 1e-12)) | (penalty.l1[:d] == 0.0)
+        alive &= ~settled(risk, point, norms, bound)
         g = risk.gradient(point)
-        violation = np.abs(penalty.stationarity(point.theta, g))[:d]
-        support = np.flatnonzero((point.theta[:d] != 0.0) & alive)
-        size = max(size, 2 * len(support))
-        violation[support] = np.inf
-        violation[~alive] = -1.0
-        count = min(size, int((violation > 0.0).sum()))
-        chosen = np.argpartition(-violation, count - 1)[:count] if 0 < count < d else np.flatnonzero(violation > 0.0)
-        chosen = np.sort(chosen)
+        chosen, size = working_set(risk, point, g, alive, size)
         if not len(chosen) and not design.intercept:
             return
-        h, weight = point.curvature, float(point.curvature.sum())
+        root = np.sqrt(point.curvature)
+        weight = float(point.curvature.sum())
+        columns = design.gathered(chosen, root)
         hx, second = np.empty(len(chosen)), np.empty(len(chosen))
-        column_sums(columns, chosen, h, hx, second)
-        shift, scale = design.shift, design.scale
+        column_sums(columns, root, hx, second)
         m = shift[chosen]
         curve = (second - 2.0 * m * hx + m * m * weight) / scale[chosen] ** 2
         if design.intercept and weight > 0.0:  # the intercept follows each step, so it takes its share of curvature
             curve -= ((hx - m * weight) / scale[chosen]) ** 2 / weight
         curve = np.where(curve > 1e-12 * second / scale[chosen] ** 2, curve, 0.0)
-        theta, v = point.theta.copy(), np.zeros(design.n)
-        slope_b = float(g[d]) if design.intercept else 0.0
-        base, epochs = descend_columns(
-            columns, chosen, theta, g, h, v, penalty.l1, penalty.l2, penalty.lower, penalty.upper, shift, scale,
-            curve, hx, design.intercept, slope_b, weight, 200, accuracy * accuracy,
+        theta, r = point.theta.copy(), np.zeros(design.n)
+        base, work = descend_columns(
+            columns, chosen, theta, g, r, penalty.l1, penalty.l2, penalty.lower, penalty.upper, shift, scale, curve, hx,
+            design.intercept, float(g[d]) if design.intercept else 0.0, weight, 300, accuracy * accuracy,
         )  # fmt: skip
-        design.passes += epochs * len(chosen) / max(1, d)
-        image = v + base
+        design.passes += work / max(1, d)
         if design.intercept:
-            theta[d] += base + float(shift[chosen] @ ((theta - point.theta)[chosen] / scale[chosen]))
-        following = descend_to(risk, point, theta, image)
+            theta[d] += base + float(m @ ((theta - point.theta)[chosen] / scale[chosen]))
+        following = descend_to(risk, point, theta, risk.image(theta - point.theta))
         if following is None:
             if accuracy < 1e-7:
                 return
@@ -201,14 +191,28 @@ def by_columns(risk: Risk, start: np.ndarray) -> Iterator[Point]:
         point = following
 
 
-def column_norms(risk: Risk) -> np.ndarray:
-    """‖x̃_j‖ in the rows' weights: exact, since screening leans on it."""
-    design = risk.design
-    chosen = np.arange(design.d)
-    first, second = np.empty(design.d), np.empty(design.d)
-    column_sums(design.standard_columns(), chosen, risk.c, first, second)
-    m = design.shift
-    return np.sqrt(np.maximum(second - 2.0 * m * first + m * m, 0.0)) / design.scale
+def settled(risk: Risk, point: Point, norms: np.ndarray, bound: float) -> np.ndarray:
+    """The columns whose optimal coefficient this point's dual proves to be zero."""
+    d, penalty = risk.design.d, risk.penalty
+    if point.z is None or not math.isfinite(bound) or not math.isfinite(point.gap):
+        return np.zeros(d, dtype=bool)
+    radius = norms * math.sqrt(2.0 * bound * (max(point.gap, 0.0) + 1e-15 * abs(point.objective)))
+    inside = (penalty.lower[:d] <= 0.0) & (penalty.upper[:d] >= 0.0)
+    return inside & (np.abs(point.z[:d]) + radius < penalty.l1[:d])
+
+
+def working_set(risk: Risk, point: Point, g: np.ndarray, alive: np.ndarray, size: int) -> tuple[np.ndarray, int]:
+    """(columns to move now, size to start from next time): the support and the worst offenders."""
+    d = risk.design.d
+    violation = np.abs(risk.penalty.stationarity(point.theta, g))[:d]
+    support = (point.theta[:d] != 0.0) & alive
+    violation[~alive] = -1.0
+    offenders = int((violation > 0.0).sum())
+    size = max(size, 100, 2 * int(support.sum()), min(offenders // 8, 2000))
+    violation[support] = np.inf
+    count = min(size, int((violation > 0.0).sum()))
+    chosen = np.argpartition(-violation, count - 1)[:count] if 0 < count < d else np.flatnonzero(violation > 0.0)
+    return np.sort(chosen), size
 
 
 def profile_intercept(risk: Risk, point: Point) -> Point:

@@ -16,7 +16,7 @@ import numpy as np
 
 from .. import threads
 from .._jit import kernel, teach
-from .columns import DenseColumns, SparseColumns
+from .columns import DenseColumns, SparseColumns, gather
 
 BLOCK = 4096
 EXACT_UP_TO = 65_536  # rows; beyond, shift and scale come from a sample
@@ -184,16 +184,33 @@ class Design:
             total += block.T @ block
         return self.unscaled(total)
 
-    def standard_columns(self) -> Any:
-        """The columns in the layout that coordinate steps read, not yet standardised. Copies if it must."""
-        if self._columns is None:
-            if self.sparse:
-                X = self.X if self.X.format == "csc" else self.X.tocsc()
-                self._columns = SparseColumns(X.data, X.indices, X.indptr)  # type: ignore[call-arg]
-            else:
-                self._columns = DenseColumns(np.ascontiguousarray(self.X.T))  # type: ignore[call-arg]
-            teach(self._columns)
-        return self._columns
+    def gathered(self, chosen: np.ndarray, root: np.ndarray) -> Any:
+        """Some columns, not yet standardised, each entry times its row's root weight: what coordinate steps read."""
+        made: Any
+        if self.sparse:
+            if self._columns is None:
+                self._columns = self.X if self.X.format == "csc" else self.X.tocsc()
+            X = self._columns
+            count = int((X.indptr[chosen + 1] - X.indptr[chosen]).sum())
+            out, rows, starts = np.empty(count), np.empty(count, X.indices.dtype), np.empty(len(chosen) + 1, np.int64)
+            gather(X.data, X.indices, X.indptr, chosen, root, out, rows, starts)
+            made = SparseColumns(out, rows, starts)  # type: ignore[call-arg]
+        else:
+            made = DenseColumns(np.multiply(self.X[:, chosen].T, root, order="C"))  # type: ignore[call-arg]
+        teach(made)
+        return made
+
+    def lengths(self, c: np.ndarray) -> np.ndarray:
+        """‖x̃_j‖ of each column in the rows' weights, exactly."""
+        first, second = np.zeros(self.d), np.zeros(self.d)
+        if self.sparse:
+            sparse_moments(self.X.data, self.X.indices, self.X.indptr, c, self.X.format == "csr", first, second)
+            return np.sqrt(second) / self.scale
+        step = max(16, 1_000_000 // self.d)
+        for start in range(0, self.n, step):
+            part = self.X[start : start + step] - self.shift
+            second += c[start : start + step] @ (part * part)
+        return np.sqrt(second) / self.scale
 
     def dense_columns(self, indices: np.ndarray) -> np.ndarray:
         """Some standardised columns (n × k), as an array; index d is the intercept's."""

@@ -96,7 +96,8 @@ def _finished(risk: Risk, point: Point, ca: np.ndarray, z: np.ndarray) -> tuple[
     """The value of a dual point whose free parameters balance; −∞ if they do not."""
     zero = risk.penalty.free | risk.penalty.unbalanced(point.theta, z)
     left = float(np.abs(z[zero]).max(initial=0.0))
-    if left > 1e-11 * max(float(np.abs(ca).sum()), 1e-300):
+    # Slopes carry rounding of the size of what they are differences of, which the curvatures show.
+    if left > 1e-11 * float(np.abs(ca).sum()) + 1e-14 * float(point.curvature.sum()) + 1e-300:
         return -math.inf, None
     z[zero] = 0.0
     factor = risk.penalty.shrink(z)

@@ -221,7 +221,7 @@ def separation(risk: Risk, point: Point) -> str:
     if margins.min(initial=math.inf) > 0.0 and margins.max(initial=0.0) > 8.0:
         return "the classes are separable: some plane has every example on its right side, and the loss falls for ever along it"
     # Quasi-separation: the direction in which the coefficients still grow keeps every margin.
-    if np.abs(point.theta).max(initial=0.0) > 15.0:
+    if margins.max(initial=0.0) > 10.0:
         step = -newton.solve_symmetric(risk.hessian(point), newton.full_gradient(risk, point))
         growth = (risk.y * risk.design.scores(step))[risk.c > 0.0]
         if growth.max(initial=0.0) > 0.1 and growth.min(initial=0.0) > -1e-3 * growth.max(initial=0.0):
