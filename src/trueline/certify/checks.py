@@ -44,7 +44,7 @@ class Claims:
         self.checks: list[Check] = []
 
     def claimed(self, name: str) -> Any:
-        value = getattr(self.proof, name, None)
+        value: Any = getattr(self.proof, name, None)
         return value.value if hasattr(value, "value") else value
 
     def holds(self, name: str, found: Any, held: Any, note: str = "", *, field: str | None = None) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import sys
+import warnings
 from collections.abc import Sequence
 
 from ..errors import TruelineError, UsageError
@@ -26,7 +27,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     arguments = list(sys.argv[1:] if argv is None else argv)
     try:
         try:
-            return run(arguments)
+            with warnings.catch_warnings():
+                # What a warning would say stands in the certificate's status and in the notes.
+                warnings.simplefilter("ignore" if not os.environ.get("TRUELINE_TRACEBACK") else "default")
+                return run(arguments)
         finally:
             sys.stdout.flush()
     except BrokenPipeError:

@@ -93,8 +93,11 @@ def one_fit(asked: Any, loss: str, X: np.ndarray, y: np.ndarray, weights: Any, s
             f"the {loss} loss takes two classes, and {asked.target!r} has {len(np.unique(y))}; use --loss logistic",
             where="loss",
         )
-    part, penalty = loss_part(loss), penalty_of(alpha, ratio)
-    solution = minimize(X, y, loss=part, penalty=penalty, sample_weight=weights)
+    part, penalty, start = loss_part(loss), penalty_of(alpha, ratio), None
+    if loss == "huber":
+        start, delta = least_squares_start(X, y)
+        part = loss_part("huber", delta=delta)
+    solution = minimize(X, y, loss=part, penalty=penalty, sample_weight=weights, start=start)
     classes = () if solution.classes is None else tuple(solution.classes.tolist())
     link = "sign" if classes else "log" if loss == "poisson" else "identity"
     statistics = {
@@ -112,6 +115,15 @@ def one_fit(asked: Any, loss: str, X: np.ndarray, y: np.ndarray, weights: Any, s
         solution.certificate,
         statistics,
     )
+
+
+def least_squares_start(X: np.ndarray, y: np.ndarray) -> tuple[tuple[np.ndarray, float], float]:
+    """((coefficients, intercept), delta): where Huber's loss starts, and 1.345 robust deviations of the residuals."""
+    centre, level = X.mean(axis=0), float(y.mean())
+    coef = np.linalg.lstsq(X - centre, y - level, rcond=None)[0]
+    residual = y - level - (X - centre) @ coef
+    scale = 1.4826 * float(np.median(np.abs(residual - np.median(residual))))
+    return (coef, level - float(centre @ coef)), 1.345 * scale or 1.345
 
 
 def mean_loss(loss: str, record: Any, X: np.ndarray, y: np.ndarray) -> float:

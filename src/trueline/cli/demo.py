@@ -1,0 +1,76 @@
+"""``trueline demo``: the main job end to end, on the table that ships with the package."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from . import options
+
+FOLDER = "demo-output"
+
+
+def demo(
+    folder: Annotated[str, typer.Argument(help="Where to put what it makes.")] = FOLDER,
+    json: options.Json = False,
+) -> None:
+    """Fit, verify, stream and report on 3,000 invented flats; then say what was written and what to try next."""
+    import shutil
+    from pathlib import Path
+
+    from ..demo import RENTS
+    from ..errors import TruelineError
+    from .console import emit, paint
+
+    place = Path(folder)
+    try:
+        place.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(RENTS, place / "rents.csv")
+    except OSError as error:
+        raise TruelineError(f"cannot write to {folder}: {error.strerror}; name another folder", where=folder) from None
+    steps = [
+        ["fit", "{}/rents.csv", "--target", "rent", "-o", "{}/rent.tl", "--report", "{}/rent.html"],
+        ["verify", "{}/rent.tl", "{}/rents.csv"],
+        ["stream", "{}/rents.csv", "--target", "rent", "--save", "{}/stream.tl", "--report", "{}/stream.html"],
+        ["fit", "{}/rents.csv", "--target", "let_quickly", "--holdout", "0.2", "--report", "{}/let_quickly.html"],
+        ["export", "{}/rent.tl", "--to", "sql", "-o", "{}/rent.sql"],
+    ]
+    for step in steps:
+        command = [word.format(folder) for word in step]
+        if not json:
+            print(f"\n{paint('$ trueline ' + ' '.join(command), 'bold')}\n", flush=True)
+        _run(command, json)
+    files = [
+        str(place / name)
+        for name in ("rents.csv", "rent.tl", "rent.html", "stream.tl", "stream.html", "let_quickly.html", "rent.sql")
+    ]
+    if json:
+        emit({"files": files})
+        return
+    print(f"\n{paint('Written', 'bold')}")
+    for file in files:
+        print(f"  {file}")
+    print(f"\n{paint('Try next', 'bold')}")
+    for line in (
+        f"open {folder}/rent.html in a browser",
+        f"trueline inspect {folder}/rent.tl",
+        f"trueline predict {folder}/rent.tl {folder}/rents.csv --interval 0.95 --keep rent",
+        f"trueline compare {folder}/rents.csv --target rent",
+        f"trueline export {folder}/rent.tl --to python",
+    ):
+        print(f"  {line}")
+
+
+def _run(command: list[str], silent: bool) -> None:
+    """One step, as the shell would run it; its failure is the demo's."""
+    import contextlib
+    import io
+
+    from ..errors import TruelineError
+    from .tree import run
+
+    with contextlib.redirect_stdout(io.StringIO()) if silent else contextlib.nullcontext():
+        code = run(command)
+    if code:
+        raise TruelineError(f"the step `trueline {' '.join(command)}` ended with {code}", where=command[0])
