@@ -8,8 +8,8 @@ import pickle
 import numpy as np
 import pytest
 
+from trueline import modelfile as file
 from trueline.errors import ModelError
-from trueline.model import file
 
 ARRAYS = {"coef": np.array([1.5, -2.0, np.pi]), "empty": np.zeros((0, 3)), "scalar": np.array(7.0)}
 

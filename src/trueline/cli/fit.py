@@ -103,7 +103,9 @@ def said(output: str | None, report: str | None) -> None:
 
 def statistics(fitted: Any) -> dict[str, float | None]:
     """R², residual standard error and what else the summary knows."""
-    figures = dict(fitted.record.summary().figures) if has_summary(fitted.record) else {}
+    from ..report.summary import summarise
+
+    figures = dict(summarise(fitted.record).figures) if has_summary(fitted.record) else {}
     return {
         name: figures.get(name)
         for name in (

@@ -117,9 +117,10 @@ def picked(X: np.ndarray, order: list[int]) -> np.ndarray:
 
 def open_model(path: str) -> Opened:
     """The model in a file."""
-    from ..model import file, record_class
+    from .. import modelfile
+    from ..model import record_class
 
-    kind, arrays, meta = file.read(path)
+    kind, arrays, meta = modelfile.read(path)
     if kind == "moments":
         raise UsageError(f"{path} holds the moments of a scan, not a model; fit one from it in Python", where=path)
     try:

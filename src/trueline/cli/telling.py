@@ -34,7 +34,9 @@ def linear_rows(record: Any) -> list[dict[str, Any]]:
     """Coefficients of a linear record, intercept first; errors, tests and intervals where its summary has them."""
     single = np.ndim(record.coef) == 1
     if single and (record.statistics.get("family") == "least squares" or "covariance" in record.statistics):
-        return summary_rows(record.summary())
+        from ..report.summary import summarise
+
+        return summary_rows(summarise(record))
     coef = np.atleast_2d(record.coef)
     constant = np.broadcast_to(np.ravel(record.intercept), (len(coef),))
     made = []

@@ -11,6 +11,7 @@ from sklearn.utils.validation import _check_sample_weight, check_array, check_is
 from ..errors import DataError, UsageError
 from ..model.linear import LinearModel, as_terms
 from ..onepass.moments import Moments, refuse_weights
+from ..report.summary import summarise
 from .loading import Saved
 
 SPARSE = ("csr", "csc", "coo")
@@ -118,7 +119,7 @@ class FromMoments(Saved):
     def summary(self, **options: Any) -> Any:
         """The table of coefficients, standard errors, t, p and intervals, and the fit's figures."""
         check_is_fitted(self)
-        return self.model_.summary(**options)
+        return summarise(self.model_, **options)
 
 
 def fold_numbers(cv: Any, X: Any, y: Any, groups: Any = None) -> tuple[np.ndarray | None, Sequence[Any]]:

@@ -11,8 +11,9 @@ from typing import Any
 
 import numpy as np
 
+from .. import modelfile
 from ..errors import ModelError
-from ..model import file, record_class
+from ..model import record_class
 from ..model import save as save_record
 
 # What a record that was saved without an estimator comes back as.
@@ -59,7 +60,7 @@ def load(path: str | os.PathLike[str], parts: Any = ()) -> Any:
     import trueline
 
     where = str(path)
-    kind, arrays, meta = file.read(path)
+    kind, arrays, meta = modelfile.read(path)
     made = record_class(kind, where=where)
     if kind in ("moments", "filter"):
         return made.from_state(arrays, meta)

@@ -14,6 +14,7 @@ from ..batch.methods import METHODS
 from ..errors import UsageError, nearest
 from ..model.iterated import fit_logistic
 from ..model.linear import LinearModel, as_terms
+from ..report.summary import summarise
 from .loading import Saved
 
 PEER_SOLVERS = ("lbfgs", "liblinear", "newton-cg", "newton-cholesky", "sag", "saga")
@@ -49,7 +50,7 @@ class LinearRecord(Saved):
     def summary(self, **options: Any) -> Any:
         """The table of coefficients, with standard errors, z and p where the fit is a maximum likelihood."""
         check_is_fitted(self)
-        return self.model_.summary(**options)
+        return summarise(self.model_, **options)
 
 
 class LogisticRegression(LinearRecord, ClassifierMixin, BaseEstimator):

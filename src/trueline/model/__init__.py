@@ -11,7 +11,9 @@ import os
 from typing import Any
 
 from ..errors import ModelError
-from . import file
+from ..modelfile import read, save
+
+__all__ = ["KINDS", "load", "record_class", "save"]
 
 KINDS: dict[str, str] = {
     "basis": "trueline.data.formula:FittedBasis",
@@ -26,15 +28,9 @@ KINDS: dict[str, str] = {
 }
 
 
-def save(record: Any, path: str | os.PathLike[str], **meta: Any) -> None:
-    """Write a record to a file, whole or not at all."""
-    arrays, own = record.to_state()
-    file.write(path, record.kind, arrays, own | meta)
-
-
 def load(path: str | os.PathLike[str]) -> Any:
     """The record in a file."""
-    kind, arrays, meta = file.read(path)
+    kind, arrays, meta = read(path)
     return record_class(kind, where=str(path)).from_state(arrays, meta)
 
 

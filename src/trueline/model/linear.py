@@ -134,12 +134,6 @@ class LinearModel:
 
         return training_rows(self.schema, source, self.terms)
 
-    def summary(self, **options: Any) -> Any:
-        """The table of coefficients with everything that goes with it."""
-        from importlib import import_module
-
-        return import_module("trueline.report.summary").summarise(self, **options)
-
     def to_state(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
         arrays: dict[str, np.ndarray] = {
             "coef": np.asarray(self.coef, dtype=float),

@@ -22,6 +22,7 @@ import numpy as np
 
 from ..data.blocks import Block
 from ..errors import DataError, UsageError
+from ..modelfile import save
 from . import exact
 from .digits import LevelRule
 from .doubled import add, divide, multiply, subtract_product, two_sum
@@ -561,9 +562,7 @@ class Moments:
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write to a file, whole or not at all; ``trueline.load`` reads it back bit for bit."""
-        from importlib import import_module
-
-        import_module("trueline.model").save(self, path)
+        save(self, path)
 
     def to_state(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
         arrays: dict[str, np.ndarray] = {"integer": self.integer.astype(np.uint8)}

@@ -15,6 +15,7 @@ import numpy as np
 
 from ..certify.records import RegretCertificate
 from ..errors import DataError, UsageError, nearest
+from ..modelfile import save
 from .window import CHUNK
 
 METHODS = {
@@ -222,9 +223,7 @@ class AdaptiveFilter:
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the filter to a file; ``trueline.load`` gives it back and it goes on as if it had never stopped."""
-        from importlib import import_module
-
-        import_module("trueline.model").save(self, path)
+        save(self, path)
 
     def to_state(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
         arrays, core = self._core.to_state()

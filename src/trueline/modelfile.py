@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import ModelError
+from .errors import ModelError
 
 FORMAT = 1
 _EMPTY = "0" * 64
@@ -26,7 +26,7 @@ def dumps(kind: str, arrays: dict[str, np.ndarray], meta: dict[str, Any]) -> byt
     """The file's bytes."""
     from safetensors.numpy import save
 
-    from .. import __version__
+    from . import __version__
 
     header = {"format": FORMAT, "version": __version__, "kind": kind, "meta": meta}
     tensors = {name: np.asarray(array, order="C") for name, array in arrays.items()}
@@ -73,6 +73,12 @@ def loads(raw: bytes, *, where: str = "model file") -> tuple[str, dict[str, np.n
 def write(path: str | os.PathLike[str], kind: str, arrays: dict[str, np.ndarray], meta: dict[str, Any]) -> None:
     """Write a model file, whole or not at all."""
     write_bytes(path, dumps(kind, arrays, meta))
+
+
+def save(record: Any, path: str | os.PathLike[str], **meta: Any) -> None:
+    """Write a record (``kind`` and ``to_state()``) to a file, whole or not at all."""
+    arrays, own = record.to_state()
+    write(path, record.kind, arrays, own | meta)
 
 
 def read(path: str | os.PathLike[str]) -> tuple[str, dict[str, np.ndarray], dict[str, Any]]:
