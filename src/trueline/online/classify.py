@@ -207,7 +207,7 @@ def update_filters(filters, own, classes, size, total, columns, w, P, forget, ri
                 hit = 1.0 if label == s + classes - own else 0.0
                 after = settle(scores[f], offset, c * q / forget[m], hit)
                 p = logistic(after - offset)
-                absorb(w, P, f, size, work, q, c * p * (1.0 - p), (after - scores[f]) / q, forget[m])
+                absorb(w, P, f, size, u, work, q, c * p * (1.0 - p), (after - scores[f]) / q, forget[m])
     if grown(columns, size, total) > 0:
         for f in range(filters * own):
             for j in range(1, size):

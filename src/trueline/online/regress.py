@@ -167,7 +167,7 @@ def update_filters(filters, size, total, columns, w, P, forget, ridge, ledger, u
         q = product(P, f, u, size, work)
         ledger[f, 0] += c * error * error / (1.0 + c * q)
         ledger[f, 1] += c * (y + totals[ORIGIN] - clipped[SIMPLE + f]) ** 2 * c * q / (1.0 + c * q)
-        absorb(w, P, f, size, work, q, c, c * error / (forget[f] + c * q), forget[f])
+        absorb(w, P, f, size, u, work, q, c, c * error / (forget[f] + c * q), forget[f])
     if grown(columns, size, total) > 0:
         for f in range(filters):
             for j in range(1, size):
