@@ -132,41 +132,48 @@ def working_set_path(
     primal, dual = np.zeros(many), np.zeros(many)
     active = np.zeros(many, dtype=np.int64)
     inside = np.zeros(d, dtype=bool)
+    missed = np.zeros(d, dtype=bool)  # broke the bound since the last whole batch: kept in the working set
     c = table.correlate(y[None])[0]
     size = (lambda g: g) if positive else np.abs
     yy = float(y @ y)
 
     last_tau = float(np.max(size(c), initial=0.0))
     last, slope = c, np.zeros(d)
-    done, passes, width = 0, 1, BATCH
+    done, passes = 0, 1
     while done < many and taus[done] >= last_tau:  # b = 0 is optimal here
         primal[done] = dual[done] = 0.5 * yy / table.total
         done += 1
     while done < many:
-        stop = min(done + width, many)
+        stop = min(done + BATCH, many)
         t, m = taus[done:stop], mus[done:stop]
         reach = float(t[-1])
         predicted = size(last + (reach - last_tau) * slope) if slope.any() else size(c)
         near = (predicted >= NEAR * reach) | (size(last) >= min(last_tau, reach))
         if not slope.any():  # no second point yet: the sequential strong rule's guess
             near = predicted >= max(2.0 * reach - last_tau, 0.5 * reach)
+        near |= missed
         inner.trim(near[inner.columns])
         inside[:] = False
         inside[inner.columns] = True
-        join(inner, inside, near, predicted, limit=100 + int(0.25 * np.count_nonzero(inside)) + inner.columns.size // 4)
+        join(inner, inside, near, predicted, limit=100 + inner.columns.size // 2)
 
         B = inner.solve(t, m, positive)
         R = inner.residuals(B)
         g = table.correlate(R)
         passes += 1
         g[:, inner.columns] -= m[:, None] * B
-        bars = size(g)
+        bars = np.zeros(d)  # by how much of τ each column fills the bound, at its worst penalty
+        largest = np.empty(t.size)
+        for p in range(t.size):
+            own = size(g[p])
+            largest[p] = np.max(own, initial=0.0)
+            np.maximum(bars, own / t[p], out=bars)
         found = lasso_gaps(
             np.einsum("pi,pi->p", R, R),
             R @ y,
             np.abs(B).sum(axis=1),
             np.einsum("pi,pi->p", B, B),
-            np.max(bars, axis=1, initial=0.0),
+            largest,
             t,
             m,
             table.total,
@@ -174,7 +181,7 @@ def working_set_path(
         )
         holds = found.relative <= tolerance
         accepted = t.size if holds.all() else int(np.argmin(holds))
-        violating = (bars > t[:, None] * (1.0 - 0.001)).any(axis=0) & ~inside
+        violating = (bars > 1.0 - 0.001) & ~inside
         if accepted == 0 and not violating.any() and not inner.restart():
             accepted = 1  # nothing more can be done: the gap that was reached is reported
         for p in range(accepted):
@@ -189,8 +196,10 @@ def working_set_path(
             if before_tau > last_tau:
                 slope = (last - before) / (last_tau - before_tau)
         if accepted < t.size:
-            join(inner, inside, violating, bars.max(axis=0), limit=200 + inner.columns.size)
-        width = BATCH
+            join(inner, inside, violating, bars, limit=200 + inner.columns.size)
+            missed |= violating & inside
+        else:
+            missed[:] = False
         done += accepted
     return Path(alphas, coefs, LassoGaps(primal, dual), active, passes, inner.columns.size)
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 import numpy as np
 
 from .._jit import kernel
-from .triangle import append_columns, remove_column, solve_upper
+from .triangle import append_columns, remove_column, solve_lower, solve_upper
 
 BLOCK = 64  # columns that enter the factor together
 LOOKS = 12  # looks at the correlations before the monotone rule takes over
@@ -120,11 +120,6 @@ def newton_penalty(G, c, size, tau, mu, ridge, slack, positive, order, active, s
 def newton_path(G, c, size, taus, mus, ridge, slack, positive, order, active, signs, U, k, half, B, h, z, block, new):
     """Rows of B ← the solutions at successive penalties. Returns the size of the last active set."""
     for p in range(taus.shape[0]):
-        if mus[p] > 0.0:  # the factor depends on the penalty: make it anew
-            for i in range(k):
-                new[i] = order[i]
-                active[order[i]] = 0
-            k = enter(U, 0, half, G, c, order, active, signs, new, k, mus[p], ridge, block)
         k, _ = newton_penalty(
             G,
             c,
@@ -183,8 +178,7 @@ class ActiveSet:
         self.G[:n, :n] = old[0][:n, :n]
         self.U[:k, :k] = old[1][:k, :k]
         self.half[:, :k] = old[2][:, :k]
-        for mine, theirs in zip((self.c, self.order, self.active, self.signs), old[3:], strict=True):
-            mine[:n] = theirs[:n]
+        self.c[:n], self.order[:n], self.active[:n], self.signs[:n] = (kept[:n] for kept in old[3:])
 
     def keep(self, chosen: np.ndarray) -> None:
         """Forget all columns but these (increasing places; every active one must be among them)."""
@@ -209,17 +203,42 @@ class ActiveSet:
 
     def solve(self, taus: np.ndarray, mus: np.ndarray, tolerance: float, positive: bool) -> np.ndarray:
         """The solutions at these penalties (largest first), a row each."""
+        B = np.zeros((taus.size, self.size))
+        # The lift must stay above rounding and below what the tolerance can see.
+        ridge = min(1e-12, max(1e-6 * tolerance, 1e-14))
+        if not mus.any():
+            self._solve(taus, mus, ridge, tolerance, positive, B)
+            return B
+        for p in range(taus.size):
+            self._refactor(float(mus[p]), ridge)  # with μ the factor depends on the penalty
+            self._solve(taus[p : p + 1], mus[p : p + 1], ridge, tolerance, positive, B[p : p + 1])
+        return B
+
+    def _refactor(self, mu: float, ridge: float) -> None:
+        """The factor of the active set for another μ."""
+        k = self.active_size
+        if k == 0:
+            return
+        chosen = self.order[:k]
+        M = self.G[np.ix_(chosen, chosen)]
+        M[np.diag_indices(k)] *= 1.0 + ridge
+        M[np.diag_indices(k)] += mu
+        L = np.linalg.cholesky(M)
+        self.U[:k, :k] = L.T
+        solve_lower(self.U, k, self.c[chosen], self.half[0])
+        solve_lower(self.U, k, self.signs[chosen], self.half[1])
+
+    def _solve(
+        self, taus: np.ndarray, mus: np.ndarray, ridge: float, tolerance: float, positive: bool, B: np.ndarray
+    ) -> None:
         size = self.size
-        B = np.zeros((taus.size, size))
-        room = np.empty(size + 1)
         self.active_size = newton_path(
             self.G,
             self.c,
             size,
             taus,
             mus,
-            # The lift must stay above rounding and below what the tolerance can see.
-            min(1e-12, max(1e-6 * tolerance, 1e-14)),
+            ridge,
             0.1 * tolerance,
             positive,
             self.order,
@@ -229,9 +248,8 @@ class ActiveSet:
             self.active_size,
             self.half,
             B,
-            room,
+            np.empty(size + 1),
             np.empty(size + 1),
             np.empty((BLOCK, size + 1)),
             np.empty(size + 1, dtype=np.int64),
         )
-        return B

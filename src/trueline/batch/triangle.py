@@ -27,6 +27,19 @@ def solve_upper(U, k, z):
 
 
 @kernel(reassociate=True)
+def solve_lower(U, k, right, z):
+    """z ← U'⁻¹right."""
+    z[:k] = right[:k]
+    for i in range(k):
+        row = U[i, i + 1 : k]
+        rest = z[i + 1 : k]
+        value = z[i] / U[i, i]
+        z[i] = value
+        for j in range(row.shape[0]):
+            rest[j] -= value * row[j]
+
+
+@kernel(reassociate=True)
 def append_columns(U, k, half, G, c, signs, order, new, count, mu, ridge, block):
     """Let ``new[:count]`` enter after the k columns in ``order``; a column without a positive pivot stays out.
 

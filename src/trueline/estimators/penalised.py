@@ -56,7 +56,7 @@ def check_grid(l1_ratio: float, eps: Any, count: Any) -> None:
         raise UsageError("l1_ratio=0 leaves no largest penalty to begin a grid with; give alphas=", where="alphas")
     if not isinstance(count, numbers.Integral) or count < 1:
         raise UsageError(f"the number of penalties must be a whole number of at least 1, not {count!r}", where="alphas")
-    if not isinstance(eps, numbers.Real) or not eps > 0.0:
+    if not isinstance(eps, numbers.Real) or not float(eps) > 0.0:
         raise UsageError(f"eps must be a positive number, not {eps!r}", where="eps")
 
 
