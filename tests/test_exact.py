@@ -104,7 +104,7 @@ def test_elimination_compiled_and_plain_agree():
     A = with_condition(rng, 40, 8, 1e9)
     H = A.T @ A
     pair = (H, rng.normal(size=H.shape) * 1e-18)
-    (Lh, _), (Dh, _) = eliminate(pair, np.zeros(8))[0]
+    (Lh, _), (Dh, _) = eliminate(pair)[0]
     first = [H.copy(), pair[1].copy()]
     second = [H.copy(), pair[1].copy()]
     column = rng.normal(size=(4, 8))
@@ -121,7 +121,7 @@ def test_inverse_of_a_gram_matrix_that_float64_cannot_factor():
     X = with_condition(rng, 60, 5, 1e11)
     moments = Moments.from_arrays(X, X @ np.ones(5) + rng.normal(size=60) * 1e-3)
     H, E = moments.total.about_origin()
-    factor = factored((H[:5, :5], E[:5, :5]), np.zeros(5))
+    factor = factored((H[:5, :5], E[:5, :5]), np.zeros(5), np.zeros(5))
     assert factor.rank == 5 and factor.condition_number > 1e9
     beta, errors = solve(X, X @ np.ones(5) + np.zeros(60), intercept=False)
     assert len(beta) == len(errors) == 5

@@ -231,7 +231,7 @@ def test_refusals(table, tmp_path):
         Moments.from_arrays(X, y, targets=["a"]) + Moments.from_arrays(X, y, targets=["b"])
     with pytest.raises(UsageError, match="no column 'z'"):
         Moments.from_arrays(X, y).select(["z"])
-    with pytest.raises(DataError, match="the target 'price' has the same value"):
+    with pytest.raises(DataError, match="target 'price' of the Polars frame is constant"):
         tl.scan(table.with_columns(price=pl.lit(1.0)), target="price")
     with pytest.raises(DataError, match="no row"):
         tl.scan(table, target="price", where="size > 1000")

@@ -75,11 +75,6 @@ def rounding_squares(raw_squares: np.ndarray, integer: np.ndarray) -> np.ndarray
     return np.where(integer, 0.0, UNIT**2 * raw_squares)
 
 
-def explained_lengths(rounding: np.ndarray, noise: np.ndarray) -> np.ndarray:
-    """The squared length of a column that rounding explains: a unit in the last place of its entries, and the noise."""
-    return 4 * rounding + noise
-
-
 def digits_of(errors: np.ndarray, values: np.ndarray) -> float:
     """Correct digits of the worst value: −log₁₀ of its relative error, at most what float64 holds."""
     if len(values) == 0:
@@ -140,8 +135,8 @@ class LevelRule:
         if self.targets == 0 or d == 0:
             return
         H, E = part.products
-        floor = explained_lengths(UNIT**2 * part.raw_squares()[:d], part.noise[:d])
-        factor = factored((H[:d, :d], E[:d, :d]), floor, condition=False)
+        rounding = UNIT**2 * part.raw_squares()[:d]
+        factor = factored((H[:d, :d], E[:d, :d]), rounding, part.noise[:d], condition=False)
         inverse = factor.inverse
         c = part.products[0][:d, d:]
         beta = inverse @ c

@@ -18,7 +18,7 @@ import numpy as np
 
 from ..errors import DataError, UsageError, nearest
 from . import doubled
-from .digits import explained_lengths, rounding_squares
+from .digits import rounding_squares
 from .distributions import f_upper, t_quantile
 from .moments import Part
 from .solve import Factor, factored
@@ -65,8 +65,10 @@ class Inference:
     def factor(self) -> Factor:
         H, E = products_of(self.part, self.fit_intercept)
         rounding = rounding_squares(self.part.raw_squares(), self.integer)
-        floor = explained_lengths(rounding[: self.d], self.part.noise[: self.d])
-        return factored((H[: self.d, : self.d], E[: self.d, : self.d]), floor)
+        d = self.d
+        return factored(
+            (H[:d, :d], E[:d, :d]), rounding[:d], self.part.noise[:d], most=self.part.n - self.fit_intercept
+        )
 
     @property
     def parameters(self) -> int:

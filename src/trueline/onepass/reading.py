@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ..data.schema import encode
-from ..errors import DataError, UsageError
+from ..errors import UsageError
 from .moments import Moments
 
 
@@ -39,10 +39,6 @@ def scan_source(
     if folds is not None and len(made.parts) == 1 and made.n > 1:
         # Every row has fallen into one fold: there is nothing to leave out.
         made.parts = {0: made.total}
-    if target is not None and made.total.products[0][-1, -1] == 0 and made.n > 1:
-        raise DataError(
-            f"the target {target!r} has the same value in all {made.n} rows; there is nothing to learn", where=target
-        )
     return made
 
 

@@ -70,7 +70,7 @@ class Factor:
         if self.elimination is None:
             solved = self._refined(ch, cl)
             if solved is None:
-                self.elimination = eliminate(self.scaled, np.zeros(len(scale)))[0]
+                self.elimination = eliminate(self.scaled)[0]
         if self.elimination is not None:
             solved = self._substituted(ch, cl)
         assert solved is not None
@@ -79,7 +79,7 @@ class Factor:
     def exact_inverse(self) -> Pair:
         """G⁻¹ on the kept columns in double-double, 0 elsewhere."""
         if self.elimination is None:
-            self.elimination = eliminate(self.scaled, np.zeros(len(self.kept)))[0]
+            self.elimination = eliminate(self.scaled)[0]
         eye = np.diag(self.kept.astype(float))
         h, e = self._substituted(eye, np.zeros_like(eye))
         outer = self.scale[:, None] * self.scale[None, :]
@@ -165,9 +165,13 @@ def quadratic(G: Pair, beta: Pair, right: Pair, square: Pair) -> np.ndarray:
     return found
 
 
-def factored(G: Pair, floor: np.ndarray, *, condition: bool = True) -> Factor:
-    """Factor G; ``floor`` per column is the squared length that rounding alone may have given to a combination.
+def factored(
+    G: Pair, rounding: np.ndarray, noise: np.ndarray, *, most: int | None = None, condition: bool = True
+) -> Factor:
+    """Factor G, whose rank is at most ``most``.
 
+    Per column, ``rounding`` is the squared length that half a unit in the last place of every entry may have, and
+    ``noise`` what the products may have lost; a pivot that these explain is dropped.
     ``condition=False`` saves the two eigenvalue problems of the condition number.
     """
     d = len(G[0])
@@ -179,7 +183,7 @@ def factored(G: Pair, floor: np.ndarray, *, condition: bool = True) -> Factor:
     scaled = (G[0] * outer, G[1] * outer)
     if d == 0:
         return Factor(exponents, scaled, np.ones(0, bool), np.zeros((0, 0)), 1.0, {}, None)
-    if positive.all():
+    if positive.all() and (most is None or d <= most):
         try:
             np.linalg.cholesky(scaled[0])
             inverse = np.linalg.inv(scaled[0])
@@ -189,7 +193,8 @@ def factored(G: Pair, floor: np.ndarray, *, condition: bool = True) -> Factor:
                 return Factor(exponents, scaled, np.ones(d, bool), inverse * outer, number, {}, None)
         except np.linalg.LinAlgError:
             pass
-    elimination, kept, combinations = eliminate(scaled, floor * scale**2)
+    square = scale**2
+    elimination, kept, combinations = eliminate(scaled, rounding * square, noise * square, most)
     factor = Factor(exponents, scaled, kept, np.zeros((d, d)), np.nan, combinations, elimination)
     inverse = factor.exact_inverse()[0]
     factor.inverse = inverse
@@ -210,9 +215,14 @@ def _condition(scaled: np.ndarray, inverse: np.ndarray) -> float:
     return float(np.sqrt(max(largest * smallest, 1.0)))
 
 
-def eliminate(scaled: Pair, floor: np.ndarray) -> tuple[tuple[Pair, Pair], np.ndarray, dict[int, np.ndarray]]:
+def eliminate(
+    scaled: Pair, rounding: np.ndarray | None = None, noise: np.ndarray | None = None, most: int | None = None
+) -> tuple[tuple[Pair, Pair], np.ndarray, dict[int, np.ndarray]]:
     """L D Lᵀ in double-double, in the order of the columns; (factors, kept, combinations of the dropped)."""
     d = len(scaled[0])
+    rounding = np.zeros(d) if rounding is None else rounding
+    # Losses of the products may all point one way, those of single entries do not.
+    lost = np.sqrt((np.zeros(d) if noise is None else noise) + _LOST * np.abs(np.diagonal(scaled[0])))
     H, E = scaled[0].copy(), scaled[1].copy()
     Lh, Ll = np.eye(d), np.zeros((d, d))
     Dh, Dl = np.ones(d), np.zeros(d)
@@ -222,11 +232,11 @@ def eliminate(scaled: Pair, floor: np.ndarray) -> tuple[tuple[Pair, Pair], np.nd
     for j in range(d):
         pivot = H[j, j] + E[j, j]
         start = scaled[0][j, j]
-        if not pivot > 1e-6 * start:
+        full = most is not None and kept[:j].sum() >= most
+        if full or not pivot > 1e-6 * start:
             gamma = _combination(Lh, kept, j)
-            explained = floor[j] + (gamma**2) @ floor
-            explained += _LOST * (np.sqrt(start) + np.abs(gamma) @ np.sqrt(np.diagonal(scaled[0]))) ** 2
-            if not pivot > explained:
+            explained = 4 * (rounding[j] + gamma**2 @ rounding) + (lost[j] + np.abs(gamma) @ lost) ** 2
+            if full or not pivot > explained:
                 kept[j] = False
                 combinations[j] = gamma
                 continue

@@ -14,7 +14,7 @@ import numpy as np
 from ..certify.records import Assumption, ExactCertificate, Status
 from ..errors import UsageError
 from . import doubled
-from .digits import arithmetic_errors, data_errors, digits_of, explained_lengths, rounding_squares
+from .digits import arithmetic_errors, data_errors, digits_of, rounding_squares
 from .moments import Moments, Part
 from .solve import Factor, Pair, factored, quadratic, residual
 
@@ -64,7 +64,12 @@ def solve_part(
         place = np.arange(d)
         H[place, place], E[place, place] = doubled.add(H[place, place], E[place, place], penalty, 0.0 * penalty)
     rounding = rounding_squares(part.raw_squares(), integer)
-    factor = factored((H[:d, :d], E[:d, :d]), explained_lengths(rounding[:d], part.noise[:d]))
+    factor = factored(
+        (H[:d, :d], E[:d, :d]),
+        rounding[:d],
+        part.noise[:d],
+        most=None if penalty is not None else part.n - fit_intercept,
+    )
     right = (H[:d, d:], E[:d, d:])
     basic = factor.solve(right)
     k = H.shape[1] - d

@@ -1,0 +1,274 @@
+"""Closed forms from one pass against scikit-learn, statsmodels and Polars: same data, same run, accuracy compared.
+
+1M×100 in memory; a Parquet file of 10M×50 with row groups of 131,072 rows; 150×4; and growth in n and d, drawn.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import pathlib
+import resource
+import tempfile
+import time
+from typing import Any
+
+import numpy as np
+
+from .harness import Row, interleaved
+
+NAME = "One pass: least squares, ridge, lasso and folds from moments"
+
+
+def table(n: int, d: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((n, d))
+    beta = np.where(rng.random(d) < 0.5, rng.standard_normal(d), 0.0)
+    y = X @ beta + 3 * rng.standard_normal(n) + 1
+    return X, y
+
+
+def digits(a: Any, b: Any) -> float:
+    """Digits in which two answers agree, relative to the largest entry."""
+    a, b = np.ravel(a), np.ravel(b)
+    return float(-np.log10(np.abs(a - b).max() / np.abs(b).max() + 1e-17))
+
+
+def run(quick: bool) -> list[Row]:
+    n, d = (60_000, 30) if quick else (1_000_000, 100)
+    rows = in_memory(n, d, quick)
+    rows += small()
+    rows += parquet(300_000 if quick else 10_000_000, 50)
+    if not quick:
+        growth(pathlib.Path(__file__).parent.parent / "docs" / "pictures")
+    return rows
+
+
+def in_memory(n: int, d: int, quick: bool) -> list[Row]:
+    from sklearn import linear_model
+
+    import trueline as tl
+
+    X, y = table(n, d)
+    label = f"{n:,}×{d}"
+    rows = []
+    alphas = np.logspace(-2, 5, 20)
+
+    best, made = interleaved(
+        {
+            "trueline": lambda: tl.LinearRegression().fit(X, y),
+            "error-free": lambda: tl.Moments.from_arrays(X, y, level=2),
+            "scikit-learn": lambda: linear_model.LinearRegression().fit(X, y),
+        },
+        rounds=3,
+    )
+    same = digits(made["trueline"].coef_, made["scikit-learn"].coef_)
+    certificate = made["trueline"].certificate_
+    rows.append(
+        Row(
+            f"LinearRegression {label}",
+            best["trueline"],
+            best["scikit-learn"],
+            "scikit-learn",
+            aim=20,
+            note=f"agree to {same:.1f} digits; certificate {certificate.digits:.1f}",
+        )
+    )
+    rows.append(
+        Row(
+            f"error-free moments (level 2) {label}", best["error-free"], best["scikit-learn"], "scikit-learn", aim=1,
+            note="2⁻⁹⁵ in every product",
+        )
+    )  # fmt: skip
+
+    import statsmodels.api as sm
+
+    best, made = interleaved(
+        {
+            "trueline": lambda: tl.LinearRegression().fit(X, y).summary().std_errors,
+            "statsmodels": lambda: sm.OLS(y, sm.add_constant(X)).fit().bse,
+        },
+        rounds=1,
+    )
+    rows.append(
+        Row(
+            f"OLS with standard errors {label}", best["trueline"], best["statsmodels"], "statsmodels",
+            note=f"agree to {digits(made['trueline'], made['statsmodels']):.1f} digits",
+        )
+    )  # fmt: skip
+
+    for task, aim, options in ((f"RidgeCV, leave-one-out, 20 penalties {label}", 30, {}), (f"RidgeCV(cv=5), 20 penalties {label}", 100, {"cv": 5})):  # fmt: skip
+        best, made = interleaved(
+            {
+                "trueline": lambda options=options: tl.RidgeCV(alphas=alphas, **options).fit(X, y),
+                "scikit-learn": lambda options=options: linear_model.RidgeCV(alphas=alphas, **options).fit(X, y),
+            },
+            rounds=1,
+        )
+        ours, theirs = made["trueline"], made["scikit-learn"]
+        off = abs(ours.best_score_ - theirs.best_score_) / abs(theirs.best_score_)
+        rows.append(
+            Row(
+                task, best["trueline"], best["scikit-learn"], "scikit-learn", aim=aim,
+                note=f"same alpha_: {ours.alpha_ == theirs.alpha_}; best_score_ off by {off:.1g}",
+            )
+        )  # fmt: skip
+
+    tl.LassoCV(cv=5).fit(X[:2000], y[:2000])  # compile
+    best, made = interleaved(
+        {
+            "trueline": lambda: tl.LassoCV(cv=5).fit(X, y),
+            "scikit-learn": lambda: linear_model.LassoCV(cv=5).fit(X, y),
+        },
+        rounds=1,
+    )
+    ours, theirs = made["trueline"], made["scikit-learn"]
+    rows.append(
+        Row(
+            f"LassoCV, 5 folds, 100 penalties {label}", best["trueline"], best["scikit-learn"], "scikit-learn", aim=20,
+            note=f"same alpha_: {bool(np.isclose(ours.alpha_, theirs.alpha_, rtol=1e-10))}",
+        )
+    )  # fmt: skip
+    return rows
+
+
+def small() -> list[Row]:
+    from sklearn import linear_model
+    from sklearn.datasets import load_iris
+
+    import trueline as tl
+
+    X = np.ascontiguousarray(load_iris().data)
+    y = X @ [1.0, -1.0, 2.0, 0.5] + np.sin(np.arange(150.0))
+
+    def many(make: Any) -> Any:
+        for _ in range(50):
+            made = make().fit(X, y)
+        return made
+
+    best, _ = interleaved(
+        {"trueline": lambda: many(tl.LinearRegression), "scikit-learn": lambda: many(linear_model.LinearRegression)},
+        rounds=20,
+    )
+    return [
+        Row("LinearRegression 150×4, 50 fits", best["trueline"], best["scikit-learn"], "scikit-learn", aim=1, note="")
+    ]
+
+
+def write_parquet(path: str, n: int, d: int) -> None:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    rng = np.random.default_rng(0)
+    names = [f"x{j}" for j in range(d)] + ["y"]
+    writer = pq.ParquetWriter(path, pa.schema([(name, pa.float64()) for name in names]))
+    step = 131_072
+    for start in range(0, n, step):
+        size = min(step, n - start)
+        X = rng.standard_normal((size, d))
+        y = X[:, 0] - X[:, 1] + rng.standard_normal(size)
+        arrays = [pa.array(X[:, j]) for j in range(d)] + [pa.array(y)]
+        writer.write_table(pa.table(arrays, names=names), row_group_size=step)
+    writer.close()
+
+
+def _peak(path: str, which: str, results: Any) -> None:
+    start = time.perf_counter()
+    (scan_it if which == "trueline" else multiply_it)(path)
+    seconds = time.perf_counter() - start
+    results.put((seconds, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024))
+
+
+def scan_it(path: str) -> Any:
+    import trueline as tl
+
+    return tl.scan(path, target="y")
+
+
+def multiply_it(path: str) -> Any:
+    """Polars merely reading the same columns and NumPy multiplying them, row group by row group."""
+    import polars as pl
+
+    total = 0.0
+    for frame in pl.scan_parquet(path).collect_batches(chunk_size=131_072):
+        Z = frame.to_numpy()
+        total = total + Z.T @ Z
+    return total
+
+
+def in_a_process(path: str, which: str) -> tuple[float, float]:
+    """(seconds, peak MB) in a process of its own."""
+    context = multiprocessing.get_context("spawn")
+    results = context.Queue()
+    process = context.Process(target=_peak, args=(path, which, results))
+    process.start()
+    found = results.get()
+    process.join()
+    return found
+
+
+def parquet(n: int, d: int) -> list[Row]:
+    rows = []
+    with tempfile.TemporaryDirectory() as folder:
+        peaks = []
+        for size in (n // 4, n):
+            path = os.path.join(folder, f"{size}.parquet")
+            write_parquet(path, size, d)
+            found = {"trueline": (np.inf, np.inf), "polars": (np.inf, np.inf)}
+            for _ in range(2):
+                for which in found:
+                    seconds, peak = in_a_process(path, which)
+                    found[which] = (min(found[which][0], seconds), min(found[which][1], peak))
+            peaks.append(found["trueline"][1])
+            os.unlink(path)
+        label = f"Parquet {n:,}×{d}"
+        ours, theirs = found["trueline"], found["polars"]
+        rows.append(
+            Row(
+                f"scan {label}", ours[0], theirs[0], "Polars reading and multiplying", aim=1 / 1.5,
+                note=f"process included; {n / ours[0] / 1e6:.2f}M rows/s",
+            )
+        )  # fmt: skip
+        rows.append(
+            Row(
+                f"peak memory {label}", ours[1], 600.0, "the limit", unit="MB", aim=1,
+                note=f"{peaks[0]:.0f} MB at a quarter of the rows; Polars {theirs[1]:.0f} MB",
+            )
+        )  # fmt: skip
+    return rows
+
+
+def growth(folder: pathlib.Path) -> None:
+    """Seconds of a fit against n and d, both axes logarithmic."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    import matplotlib.pyplot as plt
+    from sklearn import linear_model
+
+    import trueline as tl
+
+    folder.mkdir(parents=True, exist_ok=True)
+    figure, axes = plt.subplots(1, 2, figsize=(9, 3.6), sharey=True)
+    makers = {"trueline": tl.LinearRegression, "scikit-learn": linear_model.LinearRegression}
+    sweeps = (
+        (axes[0], "rows (d = 30)", [(n, 30) for n in (1000, 5000, 20_000, 100_000, 400_000)]),
+        (axes[1], "columns (n = 20,000)", [(20_000, d) for d in (3, 10, 30, 100, 300)]),
+    )
+    for axis, label, sizes in sweeps:
+        seconds: dict[str, list[float]] = {name: [] for name in makers}
+        for n, d in sizes:
+            X, y = table(n, d)
+            best, _ = interleaved({k: (lambda m=m, X=X, y=y: m().fit(X, y)) for k, m in makers.items()}, rounds=3)
+            for name in makers:
+                seconds[name].append(best[name])
+        along = [n if "rows" in label else d for n, d in sizes]
+        for name, values in seconds.items():
+            axis.loglog(along, values, marker="o", label=name)
+        axis.set_xlabel(label)
+        axis.grid(alpha=0.3)
+    axes[0].set_ylabel("seconds of LinearRegression.fit")
+    axes[0].legend(frameon=False)
+    figure.tight_layout()
+    figure.savefig(folder / "onepass-growth.png", dpi=90)
+    plt.close(figure)

@@ -1,0 +1,167 @@
+"""LinearRegression, Ridge and RidgeCV as scikit-learn estimators: conformance, roads, shapes, files."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy import sparse
+from sklearn.base import clone
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils.estimator_checks import check_estimator
+
+import trueline as tl
+from trueline.errors import UsageError
+from trueline.onepass.moments import Moments
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("name", ["LinearRegression", "Ridge", "RidgeCV"])
+def test_conforms(name):
+    check_estimator(getattr(tl, name)())
+
+
+@pytest.fixture(scope="module")
+def data():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(120, 5)) + 2
+    Y = X @ rng.normal(size=(5, 2)) + rng.normal(size=(120, 2))
+    return X, Y, rng.uniform(0.2, 2, 120)
+
+
+@pytest.mark.parametrize("method", ["normal", "qr", "svd"])
+@pytest.mark.parametrize("fit_intercept", [True, False])
+def test_every_road_leads_to_the_same_place(data, method, fit_intercept):
+    X, Y, w = data
+    base = tl.LinearRegression(fit_intercept=fit_intercept).fit(X, Y, w)
+    road = tl.LinearRegression(fit_intercept=fit_intercept, method=method).fit(X, Y, w)
+    assert np.allclose(road.coef_, base.coef_, rtol=1e-12) and np.allclose(road.intercept_, base.intercept_)
+    assert road.certificate_.digits > 11 and road.certificate_.rank == road.rank_ == 5
+    assert np.allclose(road.summary(target=1).std_errors, base.summary(target=1).std_errors, rtol=1e-11)
+    Z = (X - np.average(X, axis=0, weights=w) if fit_intercept else X) * np.sqrt(w)[:, None]
+    assert np.allclose(base.singular_, np.linalg.svd(Z, compute_uv=False), rtol=1e-12)
+
+
+@pytest.mark.parametrize("method", ["qr", "svd"])
+def test_roads_over_the_rows_do_not_overclaim(method):
+    for seed in range(40):
+        rng = np.random.default_rng(seed)
+        U, _ = np.linalg.qr(rng.normal(size=(30, 4)))
+        V, _ = np.linalg.qr(rng.normal(size=(4, 4)))
+        X = (U * np.geomspace(1, 10 ** -rng.uniform(0, 8), 4)) @ V
+        y = X @ rng.normal(size=4) + rng.normal(size=30) * 10 ** -rng.uniform(0, 6)
+        exactly = tl.LinearRegression().fit(X, y)
+        road = tl.LinearRegression(method=method).fit(X, y)
+        error = np.max(np.abs(road.coef_ - exactly.coef_) / np.abs(exactly.coef_)) + 1e-16
+        assert road.certificate_.digits <= -np.log10(error) + 1
+
+
+def test_wide_and_rank_deficient_by_rows():
+    rng = np.random.default_rng(1)
+    X = rng.normal(size=(20, 90))
+    y = rng.normal(size=20)
+    model = tl.LinearRegression().fit(X, y)
+    Z = X - X.mean(axis=0)
+    assert np.allclose(model.coef_, np.linalg.pinv(Z) @ (y - y.mean()), atol=1e-10)
+    assert model.certificate_.rank == 19 and not model.certificate_.proven
+    narrow = tl.LinearRegression().fit(X[:, :30], y)
+    assert np.allclose(narrow.coef_, np.linalg.pinv(Z[:, :30]) @ (y - y.mean()), atol=1e-10)
+
+
+def test_sparse_float32_and_fortran_rows_are_the_same_rows(data):
+    X, Y, _ = data
+    X = np.where(np.abs(X) > 2, X, 0.0)
+    base = tl.LinearRegression().fit(X, Y)
+    for other in (sparse.csr_array(X), sparse.coo_array(X), np.asfortranarray(X)):
+        model = tl.LinearRegression().fit(other, Y)
+        assert np.array_equal(model.coef_, base.coef_)
+        assert np.allclose(model.predict(other), base.predict(X), rtol=1e-13)
+        assert np.allclose(tl.RidgeCV().fit(other, Y).coef_, tl.RidgeCV().fit(X, Y).coef_, rtol=1e-13)
+    assert np.array_equal(
+        tl.LinearRegression().fit(X.astype(np.float32), Y).coef_,
+        tl.LinearRegression().fit(X.astype(np.float32).astype(float), Y).coef_,
+    )
+
+
+def test_positive_meets_the_optimality_conditions(data):
+    X, Y, _ = data
+    for model, ridge in ((tl.LinearRegression(positive=True), 0.0), (tl.Ridge(3.0, positive=True), 3.0)):
+        model.fit(X, Y[:, 0])
+        Z = X - X.mean(axis=0)
+        slope = Z.T @ (Y[:, 0] - Y[:, 0].mean() - Z @ model.coef_) - ridge * model.coef_
+        assert (model.coef_ >= 0).all() and (slope <= 1e-9).all() and (np.abs(slope[model.coef_ > 0]) < 1e-9).all()
+
+
+def test_penalty_on_the_standardised_scale(data):
+    X, Y, _ = data
+    X = X * [1, 100, 0.01, 1, 1]
+    model = tl.Ridge(7.0, standardize=True).fit(X, Y)
+    scaled = tl.Ridge(7.0).fit((X - X.mean(axis=0)) / X.std(axis=0), Y)
+    assert np.allclose(model.coef_ * X.std(axis=0), scaled.coef_, rtol=1e-11)
+    chosen = tl.RidgeCV(alphas=(1.0, 7.0), standardize=True, cv=4).fit(X, Y)
+    assert np.isfinite(chosen.best_score_) and chosen.alpha_ in (1.0, 7.0)
+
+
+def test_from_moments_and_arrays_are_one(data):
+    X, Y, w = data
+    moments = Moments.from_arrays(X, Y, w, folds=np.arange(120) % 3)
+    for make in (tl.LinearRegression, tl.Ridge):
+        assert np.allclose(make.from_moments(moments).coef_, make().fit(X, Y, w).coef_, rtol=1e-13)
+    from sklearn.model_selection import PredefinedSplit
+
+    folds = tl.RidgeCV.from_moments(moments, alphas=(0.1, 10.0, 100.0))
+    rows = tl.RidgeCV(alphas=(0.1, 10.0, 100.0), cv=PredefinedSplit(np.arange(120) % 3)).fit(X, Y, w)
+    assert folds.alpha_ == rows.alpha_ and np.isclose(folds.best_score_, rows.best_score_, rtol=1e-12)
+    assert np.allclose(folds.scores_, rows.scores_, rtol=1e-12)
+    gcv = tl.RidgeCV.from_moments(moments, alphas=(0.1, 10.0), cv="gcv")
+    assert np.isclose(gcv.best_score_, tl.RidgeCV(alphas=(0.1, 10.0), cv="gcv").fit(X, Y, w).best_score_, rtol=1e-12)
+    wide = tl.RidgeCV(alphas=(0.01, 0.1, 1.0, 10.0, 1000.0), cv=4, choice="one-standard-error").fit(X, Y)
+    assert wide.alpha_ >= tl.RidgeCV(alphas=(0.01, 0.1, 1.0, 10.0, 1000.0), cv=4).fit(X, Y).alpha_
+
+
+def test_saved_estimators_predict_the_same(data, tmp_path):
+    X, Y, _ = data
+    for k, model in enumerate(
+        (tl.LinearRegression(), tl.Ridge(2.0), tl.RidgeCV(cv=3), tl.LinearRegression(method="svd"))
+    ):
+        model.fit(X, Y)
+        model.save(tmp_path / f"{k}.tl")
+        back = tl.load(tmp_path / f"{k}.tl")
+        assert type(back) is type(model) and np.array_equal(back.predict(X), model.predict(X))
+        assert back.get_params() == model.get_params()
+    one = tl.LinearRegression().fit(X, Y[:, 0])
+    one.save(tmp_path / "one.tl")
+    assert str(tl.load(tmp_path / "one.tl").summary()) == str(one.summary())
+
+
+def test_in_pipelines_and_searches(data):
+    X, Y, _ = data
+    pipe = make_pipeline(StandardScaler(), tl.Ridge())
+    search = GridSearchCV(pipe, {"ridge__alpha": [0.1, 10.0]}, cv=3).fit(X, Y)
+    assert search.best_score_ > 0 and clone(pipe).fit(X, Y).predict(X).shape == (120, 2)
+
+
+def test_shapes(data):
+    X, Y, _ = data
+    assert tl.LinearRegression().fit(X, Y[:, :1]).coef_.shape == (1, 5)
+    assert tl.LinearRegression().fit(X, Y[:, 0]).coef_.shape == (5,)
+    assert tl.Ridge().fit(X, Y[:, :1]).coef_.shape == (5,)
+    intervals = tl.LinearRegression().fit(X, Y).predict(X[:7], interval=0.9)
+    assert intervals.mean.shape == intervals.lower.shape == (7, 2) and (intervals.lower < intervals.upper).all()
+
+
+def test_refusals(data):
+    X, Y, _ = data
+    for model, words in (
+        (tl.LinearRegression(method="magic"), "method must be one of auto, normal, qr, svd"),
+        (tl.LinearRegression(rank="some"), "rank must be one of minimum-norm, drop"),
+        (tl.Ridge(-1.0), "alpha must be finite and not negative"),
+        (tl.RidgeCV(alphas=(0.0,)), "alphas must be positive"),
+        (tl.RidgeCV(cv="loo"), "cv must be None, a number"),
+        (tl.RidgeCV(cv=3, store_cv_results=True), "go with cv=None only"),
+    ):
+        with pytest.raises(UsageError, match=words):
+            model.fit(X, Y)
+    with pytest.raises(UsageError, match="give y, or target="):
+        tl.LinearRegression()._moments("x.csv", None, {})
