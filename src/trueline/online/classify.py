@@ -196,24 +196,26 @@ def combine(probabilities, members, classes, totals, losses, shares, tops, trust
 
 @kernel
 def update_filters(filters, own, classes, size, total, columns, w, P, forget, ridge, u, work, scores, label, c, totals):
-    """The Kalman members' update; scores are those of the prediction."""
+    """The Kalman members' update, after raising the ridge of columns whose variance doubled."""
+    for f in range(filters * own):
+        enter(P, f, size, columns, ridge[f // own])
+    if grown(columns, size, total) > 0:
+        for f in range(filters * own):
+            for j in range(1, size):
+                if columns[4, j - 1] > 0.0:
+                    strengthen(w, P, f, j, size, ridge[f // own] * columns[4, j - 1], work)
+            scores[f] = dot(w, f, u, size)
+    accept(columns, size)
     for m in range(filters):
         for s in range(own):
             f = m * own + s
-            enter(P, f, size, columns, ridge[m])
             q = product(P, f, u, size, work)
             if q > 0.0:
                 offset = rest(scores, m * own, own, s)
                 hit = 1.0 if label == s + classes - own else 0.0
                 after = settle(scores[f], offset, c * q / forget[m], hit)
                 p = logistic(after - offset)
-                absorb(w, P, f, size, u, work, q, c * p * (1.0 - p), (after - scores[f]) / q, forget[m])
-    if grown(columns, size, total) > 0:
-        for f in range(filters * own):
-            for j in range(1, size):
-                if columns[4, j - 1] > 0.0:
-                    strengthen(w, P, f, j, size, ridge[f // own] * columns[4, j - 1], work)
-        accept(columns, size)
+                absorb(w, P, f, size, work, q, c * p * (1.0 - p), (after - scores[f]) / q, forget[m])
     for f in range(filters * own):
         totals[RESTARTS] += tend(w, P, f, size, columns, ridge[f // own], forget[f // own], work)
 

@@ -24,7 +24,6 @@ from .._jit import kernel
 INTERCEPT_RIDGE = 0.01
 # A column whose spread is below this fraction of its size (squared) is constant up to rounding.
 DEAD = 1e-20
-BIG = 1e3  # the largest shrinkage of P done in one subtraction
 WOUND = 4.0  # P_jj in units of the ridge's at which forgetting is undone
 
 
@@ -63,26 +62,11 @@ def downdate(P, f, v, size, inflate):
 
 
 @kernel
-def absorb(w, P, f, size, u, Pu, q, curvature, step, forget):
-    """One example: w ← w + step·Pu and A ← λA + h·uuᵀ.
-
-    P shrinks by 1 + hq along u. Beyond BIG that is done in parts: each part then loses no more digits than BIG has,
-    because it shrinks the rounding errors of the parts before it too.
-    """
+def absorb(w, P, f, size, Pu, q, curvature, step, forget):
+    """One example: w ← w + step·Pu and A ← λA + h·uuᵀ."""
     for i in range(size):
         w[f, i] += step * Pu[i]
-    left = curvature / forget
-    for _ in range(200):
-        if not BIG < left * q < math.inf:
-            break
-        part = BIG / q
-        shrink = math.sqrt(part / (1.0 + BIG))
-        for i in range(size):
-            Pu[i] *= shrink
-        downdate(P, f, Pu, size, 1.0)
-        left -= part
-        q = product(P, f, u, size, Pu)
-    shrink = math.sqrt(left / (1.0 + left * q))
+    shrink = math.sqrt(curvature / (forget + curvature * q))
     for i in range(size):
         Pu[i] *= shrink
     downdate(P, f, Pu, size, 1.0 / forget)
@@ -90,21 +74,20 @@ def absorb(w, P, f, size, u, Pu, q, curvature, step, forget):
 
 @kernel
 def strengthen(w, P, f, j, size, delta, v):
-    """A_jj ← A_jj + δ with Aw unchanged: w and P follow by Sherman and Morrison, in parts as ``absorb`` does."""
-    for _ in range(200):
-        part = BIG / P[f, j, j] if BIG < delta * P[f, j, j] < math.inf else delta
-        share = part / (1.0 + part * P[f, j, j])
-        pull = share * w[f, j]
-        root = math.sqrt(share)
-        for i in range(size):
-            v[i] = P[f, i, j]
-            w[f, i] -= pull * v[i]
-        for i in range(size):
-            v[i] *= root
-        downdate(P, f, v, size, 1.0)
-        if not part < delta:
-            break
-        delta -= part
+    """A_jj ← A_jj + δ with Aw unchanged: w and P follow by Sherman and Morrison."""
+    growth = 1.0 + delta * P[f, j, j]
+    share = delta / growth
+    pull = share * w[f, j]
+    root = math.sqrt(share)
+    for i in range(size):
+        v[i] = P[f, i, j]
+        w[f, i] -= pull * v[i]
+    for i in range(size):
+        v[i] *= root
+    downdate(P, f, v, size, 1.0)
+    # Row j shrinks by the growth, which may be 1e12: by division, for subtraction would lose as many digits.
+    for i in range(size):
+        P[f, i, j] = P[f, j, i] = v[i] / (root * growth)
 
 
 @kernel

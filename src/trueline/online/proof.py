@@ -9,6 +9,8 @@ Member (recursive least squares without forgetting, prediction clipped to the ra
 the recursion gives Σce²/(1 + cq) ≤ min_w{…} for the unclipped error e (members.py). Clipping lowers the error unless ỹ
 lies beyond that interval by a > 0 and the unclipped prediction beyond it on the same side; then ê² ≤ a². So
 c·ê² = c·ê²/(1 + cq) + c·ê²·cq/(1 + cq) ≤ c·e²/(1 + cq) + c·a² + c·ê²·cq/(1 + cq).
+In the few rounds that raise the ridge, e and ê are those of the weights after raising (A and Aw do not depend on the
+order, but subtracting first would cost digits); what the prediction made suffered beyond that ê² is added to the sum.
 Since ê² ≤ R² and z/(1 + z) ≤ ln(1 + z), the third term is at most R²·ln det(A₀⁻¹A) with A₀ the first ridge of each
 column; Σa² ≤ R². Mixture: aggregate.py. Last term: what the cap hid from the learner.
 """

@@ -159,21 +159,27 @@ def update_steps(steps, filters, table, sums, places, z, count, y, c, rates, tot
 
 
 @kernel
-def update_filters(filters, size, total, columns, w, P, forget, ridge, ledger, u, work, y, clipped, c, totals):
-    """The recursive least squares members' update; the ledger keeps Σce²/(1+cq) and Σc·(clipped e)²·cq/(1+cq)."""
+def update_filters(filters, size, total, columns, w, P, forget, ridge, ledger, u, work, label, clipped, c, totals):
+    """The recursive least squares members' update, after raising the ridge of columns whose variance doubled.
+
+    The ledger keeps Σce²/(1+cq), and Σc·ê²·cq/(1+cq) with what raising the ridge between prediction and update changed.
+    """
+    low, high = totals[LOW] - totals[MARGIN_LOW], totals[HIGH] + totals[MARGIN_HIGH]
+    raised = grown(columns, size, total) > 0
     for f in range(filters):
-        enter(P, f, size, columns, ridge[f])
-        error = y - dot(w, f, u, size)
-        q = product(P, f, u, size, work)
-        ledger[f, 0] += c * error * error / (1.0 + c * q)
-        ledger[f, 1] += c * (y + totals[ORIGIN] - clipped[SIMPLE + f]) ** 2 * c * q / (1.0 + c * q)
-        absorb(w, P, f, size, u, work, q, c, c * error / (forget[f] + c * q), forget[f])
-    if grown(columns, size, total) > 0:
-        for f in range(filters):
+        if raised:
             for j in range(1, size):
                 if columns[4, j - 1] > 0.0:
                     strengthen(w, P, f, j, size, ridge[f] * columns[4, j - 1], work)
-        accept(columns, size)
+        prediction = totals[ORIGIN] + dot(w, f, u, size)
+        error = label - prediction
+        q = product(P, f, u, size, work)
+        made = (label - clipped[SIMPLE + f]) ** 2
+        now = (label - clip(prediction, low, high)) ** 2
+        ledger[f, 0] += c * error * error / (1.0 + c * q)
+        ledger[f, 1] += c * max(0.0, made - now) + c * now * c * q / (1.0 + c * q)
+        absorb(w, P, f, size, work, q, c, c * error / (forget[f] + c * q), forget[f])
+    accept(columns, size)
     for f in range(filters):
         totals[RESTARTS] += tend(w, P, f, size, columns, ridge[f], forget[f], work)
 
@@ -259,12 +265,13 @@ def regress(
             totals[CAPPED] += 1.0 if label != y[i] else 0.0
             totals[OVERSHOOT] += c * overshoot(label, totals) ** 2
             score(predictions, members, label, c, p, totals, losses, shares, recent, tops, level, step, top_step)
-            widen(label, totals)
         if filters > 0:
             spread(values, indices, start, stop, dense, columns, size, c, totals[WEIGHT], totals[EXAMPLES], u)
+            for f in range(filters):
+                enter(P, f, size, columns, ridge[f])
             update_filters(
                 filters, size, totals[WEIGHT] + c, columns, w, P, forget, ridge, ledger, u, work,
-                label - totals[ORIGIN], predictions, c, totals,
+                label, predictions, c, totals,
             )  # fmt: skip
         if steps > 0:
             update_steps(steps, filters, table, sums, places, z, count, label, c, rates, totals)
@@ -277,5 +284,7 @@ def regress(
         totals[MEAN] += gap * c / totals[WEIGHT]
         totals[SQUARES] += gap * (label - totals[MEAN]) * c
         totals[LAST] = label
+        if not first:
+            widen(label, totals)
         totals[LOW] = min(totals[LOW], label)
         totals[HIGH] = max(totals[HIGH], label)
