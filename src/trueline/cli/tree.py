@@ -106,7 +106,7 @@ def overview() -> str:
     lines = [
         f"{paint('trueline', 'bold')}: linear learning with proof. Every result carries a certificate that anyone can check.",
         "",
-        f"{paint('Usage:', 'bold')} trueline COMMAND …        trueline COMMAND --help        trueline --version",
+        f"{paint('Usage:', 'bold')} trueline COMMAND …    trueline COMMAND --help    trueline --version",
     ]
     for group, entries in GROUPS.items():
         lines += ["", paint(group, "bold")]
@@ -115,8 +115,10 @@ def overview() -> str:
             lines.append(f"  {paint(name.ljust(9), 'cyan')}  {body[0]}")
             lines += [" " * 13 + more for more in body[1:]]
     lines += ["", paint("Examples", "bold")]
+    longest = max(len(example) for example, _ in EXAMPLES)
     for example, meaning in EXAMPLES:
-        lines.append(f"  {example}" if room < 100 else f"  {example.ljust(64)}  {paint(meaning, 'dim')}")
+        beside = f"  {example.ljust(longest)}  {paint(meaning, 'dim')}"
+        lines.append(beside if 4 + longest + len(meaning) <= room else f"  {example}")
     lines += [
         "",
         "Every command takes --json. Data go to standard output, messages to standard error.",
