@@ -367,3 +367,29 @@ def test_any_partitioning_gives_the_same_design(rows, cut):
     parts, Z, _, part_folds = scanned([data[: cut % len(rows)], data[cut % len(rows) :]], **options)
     assert whole.schema.terms == parts.schema.terms and (folds == part_folds).all()
     assert np.allclose(final(whole, X), final(parts, Z), rtol=1e-12, atol=1e-12)
+
+
+def test_compiled_and_plain_hashes_agree():
+    import sys
+
+    from trueline import _jit
+    from trueline.data import folds
+
+    X = np.random.default_rng(0).normal(size=(3000, 30)) * np.logspace(-9, 9, 30)
+    names = [f"x{j}" for j in range(30)]
+    made = [folds.number_hash(X, names, seed=4)]
+    total = np.zeros(len(X), dtype=np.uint64)
+    factors = np.array([folds.multiplier(name, 4) for name in names])
+    with np.errstate(over="ignore"):
+        folds._row_sums(X.view(np.uint64)[:40], factors, total[:40])
+    assert (total[:40] == made[0][:40]).all() and (_jit.PLAIN or "numba" in sys.modules)
+    made.append(folds.number_hash(X, names, seed=4))  # now with Numba loaded
+    assert (made[0] == made[1]).all()
+
+
+@pytest.mark.parametrize(
+    "value", [10**400, -(10**400), 1e308 * 10, float("-inf")], ids=["large", "small", "inf", "-inf"]
+)
+def test_numbers_beyond_float64_are_refused(schema, value):
+    with pytest.raises(DataError, match="field 'size'"):
+        schema.encode_row(ROW | {"size": value})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
     from .schema import Column, Schema
 
 _ABSENT = object()
+_LARGEST = sys.float_info.max
 _WANTED = {
     "number": "a number", "boolean": "true or false", "date": 'a date such as "2024-01-31"', "category": "text",
 }  # fmt: skip
@@ -43,8 +45,9 @@ class RowEncoder:
             value = row.get(column.name, _ABSENT)
             if value.__class__ is float or value.__class__ is int:
                 if column.kind == "number" or (column.kind == "boolean" and value in (0, 1)):
-                    if not -1.8e308 < value < 1.8e308:  # NaN and infinity too
-                        raise DataError(f"field {column.name!r} is {value}; give a finite number", where=column.name)
+                    if not -_LARGEST <= value <= _LARGEST:  # NaN, infinity, and whole numbers beyond float64
+                        shown = value if value.__class__ is float else "a whole number beyond float64"
+                        raise DataError(f"field {column.name!r} is {shown}; give a finite number", where=column.name)
                     x[place[0]] = value
                     continue
             elif column.kind == "category" and isinstance(value, str):
