@@ -125,6 +125,7 @@ def against_speex(speex: Any, rooms: list[str], pairs: Any) -> list[Row]:
         worst = min(means, key=lambda room: means[room][0] - means[room][1])
         aim = {"echo_only": THREE_DB, "double_talk": SIX_DB}.get(kind)
         rows.append(_energy(f"{task}, worst room ({worst})", tuple(means[worst]), unit, aim))
+        rows[-1].note += f" (mean of its voices; worst of all {len(gains)} scenes {gains[0][0] - gains[0][1]:+.1f} dB)"
     return rows
 
 
