@@ -51,7 +51,8 @@ def nearest(name: str, known: Any) -> str:
     import difflib
 
     names = [str(item) for item in known]
-    close = difflib.get_close_matches(name, names, 1, 0.5)
+    same = [item for item in names if item.lower() == name.lower()]
+    close = same or difflib.get_close_matches(name, names, 1, 0.5)
     if close:
         return f"; did you mean {close[0]!r}?"
     shown = ", ".join(names[:12]) + (", …" if len(names) > 12 else "")
