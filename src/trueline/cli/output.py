@@ -54,9 +54,10 @@ def whole(path: str) -> Iterator[Path]:
             f"cannot write {path}: {error.strerror or error}; choose another place or free some space", where=path
         ) from None
     except Exception as error:
-        if type(error).__module__.startswith("polars") and "No space" in str(error):
+        if type(error).__module__.startswith("polars") and "os error" in str(error):
+            reason = str(error).rpartition(": ")[2].partition(" (os error")[0]
             raise TruelineError(
-                f"cannot write {path}: no space left; choose another place or free some", where=path
+                f"cannot write {path}: {reason}; choose another place or free some space", where=path
             ) from None
         raise
     finally:

@@ -17,6 +17,7 @@ import numpy as np
 from ..errors import DataError, UsageError
 from . import learners
 
+MOST_LABELS = 20  # different numbers that may still be labels
 HIDDEN = "\0"  # a level that no row has: it takes the reference's place, so that every real level keeps its term
 
 
@@ -205,8 +206,13 @@ def begun(asked: Asked, names: list[str], y: np.ndarray, kind: str, levels: list
             labels = [0, 1]
         elif np.isin(found, (-1.0, 1.0)).all():
             labels = [-1, 1]
-        elif signs:
+        elif signs and len(found) <= MOST_LABELS:
             labels = [_number(v) for v in found.tolist()]
+        elif signs:
+            raise DataError(
+                f"the target has {len(found)} different values in the first rows; a classifier needs two labels or a few",
+                where="target",
+            )
     if labels and len(labels) < 2:
         raise DataError(
             f"the first rows have the one label {labels[0]!r}; name them all with --classes a,b", where="target"
