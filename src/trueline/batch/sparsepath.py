@@ -92,10 +92,12 @@ def square(r, root, offset):
 
 
 @kernel
-def finish(data, indices, indptr, support, k, norms, lift, mean, tau, mu, b, r, offset, accuracy, room, image):
+def finish(
+    data, indices, indptr, support, k, norms, lift, mean, tau, mu, b, r, offset, accuracy, products, room, image
+):
     """Conjugate gradients for the change of b on its support, signs fixed; the change is left in room[0].
 
-    Stops when every optimality condition holds to ``accuracy``, at the latest after 200 products.
+    Stops when every optimality condition holds to ``accuracy``, at the latest after ``products``.
     """
     change, rest, direction, product = room[0], room[1], room[2], room[3]
     rho = 0.0
@@ -108,7 +110,7 @@ def finish(data, indices, indptr, support, k, norms, lift, mean, tau, mu, b, r, 
         direction[i] = rest[i] / (norms[j] + mu)
         rho += rest[i] * direction[i]
         worst = max(worst, abs(rest[i]))
-    for _ in range(200):
+    for _ in range(products):
         if not worst > accuracy:
             break
         image[:] = 0.0
@@ -151,7 +153,9 @@ def sparse_penalty(
     rounds = 0
     for _ in range(ROUNDS):
         rounds += 1
-        offset = epoch(data, indices, indptr, count, norms, lift, mean, tau, mu, positive, b, r, offset)
+        # Signs that do not settle are cheaper to find by epochs than by products with a support that is still wrong.
+        for _ in range(min(2 ** (rounds - 1), 16)):
+            offset = epoch(data, indices, indptr, count, norms, lift, mean, tau, mu, positive, b, r, offset)
         k = 0
         absolute = 0.0
         ridge = 0.0
@@ -166,7 +170,7 @@ def sparse_penalty(
         # With |x_j'r − μb_j| ≤ (1 + ε)τ everywhere the gap is about ε·τ‖b‖₁.
         allowed = tau * min(0.1, 0.7 * tolerance * before / (tau * absolute + 1e-300))
         finish(
-            data, indices, indptr, support, k, norms, lift, mean, tau, mu, b, r, offset, 0.8 * allowed, room,
+            data, indices, indptr, support, k, norms, lift, mean, tau, mu, b, r, offset, 0.8 * allowed, 40 * rounds, room,
             image,
         )  # fmt: skip
         crossing = 0
