@@ -20,7 +20,7 @@ from trueline.online import classify, regress
 from trueline.online.hindsight import Hindsight
 from trueline.online.mixture import MixtureModel
 
-QUICK = settings(max_examples=40, deadline=None)
+QUICK = settings(max_examples=25, deadline=None)
 KINDS = ("noise", "linear", "contrary", "outlier", "constant", "scales", "drift", "steps", "collinear")
 
 
