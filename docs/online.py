@@ -18,11 +18,11 @@ def draw(folder: Path) -> None:
     figure = Figure(figsize=(10.0, 4.2), layout="constrained")
     left, right = figure.subplots(1, 2, sharey=True)
     models = (
-        (left, "Widrow–Hoff, rate 0.3", tl.WidrowHoff(rate=0.3)),
+        (left, "Widrow–Hoff, rate 0.2", tl.WidrowHoff(rate=0.2)),
         (right, "Vovk–Azoury–Warmuth", tl.RecursiveLeastSquares()),
     )
     for ax, title, model in models:
-        model.fit(10.0 * X, np.asarray(y))
+        model.fit(5.0 * X, np.asarray(y))
         model.regret_plot(ax)
         ax.set_title(f"{title}: {ax.get_title(loc='left')}", loc="left", fontsize=10)
     right.set_ylabel("")

@@ -317,7 +317,7 @@ def test_progress_as_records_table_and_picture(data, widrow_hoff):
     table = model.progress_table()
     assert max(len(row) for row in table.splitlines()) <= 100 and "best fixed" in table
     ax = model.regret_plot()
-    assert {text.get_text() for text in ax.texts} == {"loss suffered", "best fixed weights", "proven bound"}
+    assert {text.get_text() for text in ax.get_legend().get_texts()} == {"loss suffered", "best fixed weights", "proven bound"}
     without = widrow_hoff(certificate=False).fit(X, y)
     assert "bound" not in without.progress_[-1] and not without.certificate_.proven
     assert without.coef_.tobytes() == model.coef_.tobytes()

@@ -128,12 +128,17 @@ class Sliding(NamedTuple):
 
 
 def rows_of(X: Any) -> Any:
-    """The layout of a C-ordered float64 array or a SciPy CSR matrix, ready for compiled code."""
+    """The layout of a C-ordered float64 array or a SciPy CSR matrix, ready for compiled code.
+
+    Indices are unsigned: compiled code then need not ask whether each of them counts from the end.
+    """
     if hasattr(X, "indptr"):
         layout: Any = Sparse(
             np.ascontiguousarray(X.data, dtype=np.float64),
-            np.ascontiguousarray(X.indices, dtype=np.int32 if X.shape[1] < 2**31 else np.int64),
-            np.ascontiguousarray(X.indptr, dtype=np.int64),
+            np.ascontiguousarray(X.indices, dtype=np.int32 if X.shape[1] < 2**31 else np.int64).view(
+                np.uint32 if X.shape[1] < 2**31 else np.uint64
+            ),
+            np.ascontiguousarray(X.indptr, dtype=np.int64).view(np.uint64),
         )
     else:
         layout = Dense(np.ascontiguousarray(X, dtype=np.float64))

@@ -118,12 +118,15 @@ class Streaming(Saved, BaseEstimator):
     def _start(self, width: int) -> None:
         names = getattr(self, "feature_names_in_", None)
         record = self._make()
-        named = [f"x{j}" for j in range(width)] if names is None else [str(name) for name in names]
+        known = None if names is None else [str(name) for name in names]
         if hasattr(record, "intake"):
-            record.intake = type(record.intake)(named, width)
+            numbered = known or ([f"x{j}" for j in range(width)] if width <= 10_000 else None)
+            record.intake = type(record.intake)(numbered, width)
+        elif isinstance(record, OnlineModel):
+            record._name(width if known is None else known)
         else:
             for member in getattr(record, "members", [record]):
-                member._name(named)
+                member._name(known or [f"x{j}" for j in range(width)])
         self.record_ = record
 
     def _rows(self, X: Any) -> Any:

@@ -28,10 +28,10 @@ def matrix(X: Any) -> Any:
     return np.ascontiguousarray(X)
 
 
-def check_width(X: Any, names: list[str]) -> None:
-    if X.shape[1] != len(names):
+def check_width(X: Any, width: int) -> None:
+    if X.shape[1] != width:
         raise DataError(
-            f"X has {X.shape[1]} features, but this learner is expecting {len(names)} features as input", where="X"
+            f"X has {X.shape[1]} features, but this learner is expecting {width} features as input", where="X"
         )
 
 

@@ -141,7 +141,7 @@ class RateMixture:
         first = self.members[0]
         X, targets, weights, sequence, n = first._block(X, y, weights, order)
         for member in self.members[1:]:
-            if member.names != first.names:
+            if member.width != first.width:
                 member._name(first.names)
         inputs.refuse_bad_rows(X, first.names)
         return self._outward(self._learn(X, targets, weights, sequence, n))
@@ -192,7 +192,7 @@ class RateMixture:
     def predict(self, X: Any) -> np.ndarray:
         """The mixture's predictions."""
         X = inputs.matrix(X)
-        inputs.check_width(X, self.names)
+        inputs.check_width(X, len(self.names))
         inputs.refuse_bad_rows(X, self.names)
         return self._outward(self._mixed(np.array([_finite_scores(member, X) for member in self.members])))
 
@@ -209,14 +209,15 @@ class RateMixture:
         targets = self.members[0]._targets([y], 1)
         shares = inputs.weights([weight], 1) if weight != 1.0 else np.empty(0)
         for member in self.members[1:]:
-            if member.names != self.names:
+            if member.width != len(self.names):
                 member._name(self.names)
         found = self._outward(self._learn(self._row(layout), targets, shares, np.empty(0, dtype=np.int64), 1))
         return float(found[0]) if found.ndim == 1 else found[0]
 
     def predict_one(self, features: dict[str, float]) -> Any:
         """The prediction for one example of named features."""
-        known = {name: value for name, value in features.items() if name in self.members[0]._index}
+        names = set(self.names)
+        known = {name: value for name, value in features.items() if name in names}
         layout = self.members[0]._layout(known, grow=False)
         layout.fill(known)
         found = self.predict(self._row(layout))

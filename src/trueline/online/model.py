@@ -7,6 +7,7 @@ before that step kept.
 
 from __future__ import annotations
 
+import struct
 from typing import Any
 
 import numpy as np
@@ -85,12 +86,14 @@ class OnlineModel:
         self.hindsight: dict[str, Any] | None = None  # what a second pass found
         self.late = 0  # features that appeared after the first example
         self.progress: list[dict[str, Any]] = []
-        self.names: list[str] = []
+        self.width = 0  # features so far
+        self._names: list[str] | None = []  # None: x0, x1, …
         self.sums: Sums | None = None
         self.squared = type(self.loss).__name__ == "Squared" and type(self.loss).__module__ == "trueline.parts.losses"
         self.keep_sums = bool(keep_sums)
         self.kept: list[Any] | None = [] if keep_rows else None  # mistake rounds, for a slack bound
         self.probabilistic = type(self.loss).__name__ == "Logistic"
+        self._real = self.loss.targets == "real"
         self._identity = not hasattr(self.loss, "mean") or self.loss.mean(0.3) == 0.3
         if self.l1 + self.l2 > 0.0 and (linked or adaptive):
             name = getattr(type(self.geometry), "name", type(self.geometry).__name__)
@@ -102,7 +105,6 @@ class OnlineModel:
         self.heads = [self._new_head() for _ in range(1 if classes is None or len(classes) < 3 else len(classes))]
         self._index: dict[str, int] = {}
         self._layouts: dict[tuple[str, ...], Layout] = {}
-        self._last_keys: list[str] | None = None
         self._last_layout: Any = None
         self._next_record = 1
         self._last_loss = self._last_weight = 0.0
@@ -111,7 +113,7 @@ class OnlineModel:
 
     def __getstate__(self) -> dict[str, Any]:
         # Layouts hold compiled entries, which a pickle cannot; they are made again when needed.
-        return self.__dict__ | {"_layouts": {}, "_last_keys": None, "_last_layout": None}
+        return self.__dict__ | {"_layouts": {}, "_last_layout": None}
 
     # What it is
 
@@ -121,9 +123,11 @@ class OnlineModel:
         return int(self.heads[0].numbers[state.ROUNDS])
 
     @property
-    def width(self) -> int:
-        """Features so far."""
-        return len(self.names)
+    def names(self) -> list[str]:
+        """Names of the features in order; made up only when somebody asks."""
+        if self._names is None:
+            self._names = [f"x{j}" for j in range(self.width)]
+        return self._names
 
     @property
     def unit(self) -> float:
@@ -175,9 +179,9 @@ class OnlineModel:
     def _block(self, X: Any, y: Any, weights: Any, order: Any) -> tuple[Any, np.ndarray, np.ndarray, np.ndarray, int]:
         """Everything that a block must be before a row is learned."""
         X = inputs.matrix(X)
-        if not self.names:
-            self._name([f"x{j}" for j in range(X.shape[1])])
-        inputs.check_width(X, self.names)
+        if not self.width:
+            self._name(X.shape[1])
+        inputs.check_width(X, self.width)
         targets = self._targets(y, X.shape[0])
         weights = inputs.weights(weights, X.shape[0])
         sequence = NO_ORDER if order is None else np.ascontiguousarray(order, dtype=np.int64)
@@ -214,7 +218,7 @@ class OnlineModel:
     def scores(self, X: Any) -> np.ndarray:
         """Scores of rows, one row a head."""
         X = inputs.matrix(X)
-        inputs.check_width(X, self.names)
+        inputs.check_width(X, self.width)
         rows = rows_of(X)
         out = np.empty((len(self.heads), X.shape[0]))
         for h in range(len(self.heads)):
@@ -228,11 +232,18 @@ class OnlineModel:
 
     def learn_one(self, features: dict[str, float], y: Any, weight: float = 1.0) -> Any:
         """Learn one example of named features; the prediction made before the update."""
-        layout = self._layout(features, grow=True)
-        layout.fill(features)
+        layout = self._last_layout
+        try:
+            if len(features) != layout.size or type(features) is not dict:
+                raise KeyError
+            layout.pack(layout.values, 0, *layout.take(features))
+        except (KeyError, AttributeError, struct.error):
+            layout = self._layout(features, grow=True)
+            layout.fill(features)
         if len(self.heads) > 1:
             return self._learn_one_of_many(layout, features, y, weight)
-        layout.y[0] = target = self._target(y)
+        target = y if type(y) is float and self._real and -1e100 <= y <= 1e100 else inputs.target(y, self.loss.targets)
+        layout.y[0] = target
         share = NO_WEIGHTS
         if weight != 1.0:
             share = layout.c
@@ -251,8 +262,14 @@ class OnlineModel:
 
     def predict_one(self, features: dict[str, float]) -> Any:
         """The prediction for one example of named features; names never seen count nothing."""
-        layout = self._layout(features, grow=False)
-        layout.fill(features)
+        layout = self._last_layout
+        try:
+            if len(features) != layout.size or type(features) is not dict:
+                raise KeyError
+            layout.pack(layout.values, 0, *layout.take(features))
+        except (KeyError, AttributeError, struct.error):
+            layout = self._layout(features, grow=False)
+            layout.fill(features)
         if len(self.heads) == 1 and not self.average:
             head = self.heads[0]
             if layout.scores is None:
@@ -284,28 +301,29 @@ class OnlineModel:
     def _layout(self, features: dict[str, float], grow: bool) -> Layout:
         """The layout of these keys; learning makes room for new names, predicting lets them count nothing."""
         keys = list(features)
-        if keys == self._last_keys:
-            return self._last_layout
         known = tuple(keys)
         layout = self._layouts.get(known)
         if layout is None:
+            if not self._index:
+                self._index = {name: j for j, name in enumerate(self.names)}
             new = [name for name in keys if name not in self._index]
             if new and grow:
                 for name in new:
                     if not isinstance(name, str):
                         raise DataError(f"feature name {name!r} is not a string", where=str(name))
                 self._name([*self.names, *new])
+                self._index = {name: j for j, name in enumerate(self.names)}
             if new and not grow:
                 # A table column that is always 0 stands for every unknown name.
                 self._room(self.width + 1)
             columns = [self._index.get(name, self.width) for name in keys]
-            layout = Layout(known, columns, self.width)
+            layout = Layout(keys, columns, self.width)
             if new and not grow:
                 return layout  # not remembered: the names may be learned later
             if len(self._layouts) >= 256:
                 self._layouts.clear()
             self._layouts[known] = layout
-        self._last_keys, self._last_layout = keys, layout
+        self._last_layout = layout
         return layout
 
     # Inside
@@ -319,16 +337,18 @@ class OnlineModel:
         numbers[[state.LINKED, state.ADAPTIVE, state.NORMED]] = state.flags(self.geometry)
         return Head(np.zeros((state.TABLE_ROWS, 1)), numbers)
 
-    def _name(self, names: list[str]) -> None:
-        """Take these names (the old ones first) and make room for them."""
-        if len(set(names)) != len(names):
+    def _name(self, names: list[str] | int) -> None:
+        """Take these names (the old ones first), or as many numbered ones, and make room for them."""
+        if not isinstance(names, int) and len(set(names)) != len(names):
             raise DataError("feature names repeat; give each column a name of its own", where="names")
+        count = names if isinstance(names, int) else len(names)
         if self.examples:
-            self.late += len(names) - len(self.names)
-        self.names = list(names)
-        self._index = {name: j for j, name in enumerate(self.names)}
+            self.late += count - self.width
+        self.width = count
+        self._names = None if isinstance(names, int) else list(names)
+        self._index = {}
         self._layouts.clear()
-        self._last_keys = None
+        self._last_layout = None
         self._room(self.width)
         for head in self.heads:
             head.numbers[state.WIDTH] = self.width
@@ -360,9 +380,6 @@ class OnlineModel:
         codes = inputs.codes(y, n, len(self.heads))
         return np.where(codes == np.arange(len(self.heads))[:, None], 1.0, -1.0)
 
-    def _target(self, y: Any) -> float:
-        return inputs.target(y, self.loss.targets)
-
     def _outward(self, out: np.ndarray) -> np.ndarray:
         """Scores to predictions: one column a head, flat for one."""
         if not self._identity:
@@ -388,14 +405,21 @@ class OnlineModel:
         return table, numbers, None
 
     def _snapshot(self) -> Any:
-        heads = [(head.table.copy(), head.numbers.copy()) for head in self.heads]
+        used = (
+            [state.DUAL, *([state.AVERAGE] if self.average else ())]
+            if self.general is None
+            else list(range(state.TABLE_ROWS))
+        )
+        if self.general is None and self.heads[0].numbers[state.CANDIDATES]:
+            used += [state.OLDER, state.NEWER]
+        heads = [(used, head.table[used], head.numbers.copy()) for head in self.heads]
         extra = (len(self.progress), self._next_record, self._last_loss, self._last_weight, len(self.kept or ()))
         return heads, None if self.sums is None else self.sums.copy(), extra
 
     def _restore(self, before: Any) -> None:
         heads, self.sums, extra = before
-        for head, (table, numbers) in zip(self.heads, heads):
-            head.table, head.numbers = table, numbers
+        for head, (used, rows, numbers) in zip(self.heads, heads):
+            head.table[used], head.numbers = rows, numbers
         del self.progress[extra[0] :]
         self._next_record, self._last_loss, self._last_weight = extra[1:4]
         if self.kept is not None:

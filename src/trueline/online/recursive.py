@@ -152,7 +152,7 @@ class RecursiveModel:
         X = inputs.matrix(X)
         if not self.names and not self.examples:
             self._name([f"x{j}" for j in range(X.shape[1])])
-        inputs.check_width(X, self.names)
+        inputs.check_width(X, len(self.names))
         return X
 
     def learn(self, X: Any, y: Any, weights: Any = None, order: np.ndarray | None = None) -> np.ndarray:
@@ -208,7 +208,7 @@ class RecursiveModel:
         return float(self.predict(self._row(features, self.names))[0])
 
     def _row(self, features: dict[str, float], names: list[str]) -> np.ndarray:
-        layout = Layout(tuple(features), list(range(len(features))), len(features))
+        layout = Layout(list(features), list(range(len(features))), len(features))
         layout.fill(features)
         inputs.refuse_bad_rows(layout.values[None, :], list(features))
         values = dict(zip(features, layout.values))

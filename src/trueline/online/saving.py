@@ -74,7 +74,7 @@ def to_state(model: Any) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
             "keep_rows": model.kept is not None, "keep_sums": model.keep_sums, "member": model.quiet,
         },
         "classes": None if model.classes is None else [plain(label) for label in model.classes],
-        "names": model.names,
+        "names": model._names if model._names is not None else model.width,
         "late": model.late,
         "epochs": model.epochs,
         "progress": model.progress,

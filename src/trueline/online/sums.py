@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-BLOCK = 256
+BLOCK = 1024
 WIDEST = 2000  # beyond this many features the moments are not kept
 
 
@@ -103,14 +103,13 @@ def best(G: np.ndarray, ridge: float, intercept: bool) -> np.ndarray:
     A[np.diag_indices_from(A)] += ridge
     scale = 1.0 / np.sqrt(np.maximum(A.diagonal(), np.finfo(float).tiny))
     scaled = A * scale * scale[:, None]
-    if ridge > 0.0:
-        try:
-            factor = np.linalg.cholesky(scaled)
-            half = np.linalg.solve(factor, scale * b)
-            u[first:] = scale * np.linalg.solve(factor.T, half)
+    try:
+        pivots = np.linalg.cholesky(scaled).diagonal()
+        if pivots.min() > 1e-5:  # far from singular: the short way is as good
+            u[first:] = scale * np.linalg.solve(scaled, scale * b)
             return u
-        except np.linalg.LinAlgError:
-            pass
+    except np.linalg.LinAlgError:
+        pass
     values, vectors = np.linalg.eigh(scaled)
     kept = values > len(A) * np.finfo(float).eps * max(values[-1], 0.0)
     u[first:] = scale * (vectors[:, kept] @ ((vectors[:, kept].T @ (scale * b)) / values[kept]))
