@@ -98,7 +98,8 @@ def test_what_is_written_is_read(rows, block_lines):
         ("vw", b"1 |a x:z\n", "line 1 .* holds 'z' where a value"),
         ("vw", b"yes no |a x\n", "line 1 .* holds 'yes' where a label"),
         ("vw", b"1 -2 |a x\n", "importance -2"),
-        ("vw", b"1 |a x:inf\n", "holds 'inf'"),
+        ("vw", b"1 |a x:inf\n", "holds 'x:inf'"),
+        ("vw", b"1 |a:1e300 x:1e300\n", "not a finite number"),
         ("vw", b"1 |a \xff\n", "line 1 .* not UTF-8"),
     ],
 )

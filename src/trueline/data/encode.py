@@ -102,8 +102,6 @@ class Encoder:
         chosen = choose(opened, features, categories, target, weights, group, target_is_feature=looks_back)
         needed = [name for name in dict.fromkeys([*chosen, target, weights, group]) if name is not None]
         self.source: Source = opened.refine(columns=needed)
-        if self.rule is not None:
-            self.rule.much = (opened.rows or 0) * len(chosen) > 200_000_000
         self.target, self.weights = target, weights
         self.missing, self.unseen, self.labels = missing, unseen, labels
         self.progress = progress

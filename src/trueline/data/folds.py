@@ -38,13 +38,13 @@ def multiplier(name: str, seed: int) -> np.uint64:
     return np.uint64(digest(f"{seed}:{name}") | 1)
 
 
-def number_hash(array: np.ndarray, names: Sequence[str], seed: int, *, much: bool = False) -> np.ndarray:
+def number_hash(array: np.ndarray, names: Sequence[str], seed: int) -> np.ndarray:
     """The sum over the columns of a float64 array (which must not hold −0.0, nor NaN)."""
     factors = np.array([multiplier(name, seed) for name in names], dtype=np.uint64)
     bits = array.view(np.uint64)
     total = np.zeros(len(array), dtype=np.uint64)
-    # Compiled it takes a sixth of the time, which repays Numba's import only where much is to come.
-    if (much or "numba" in sys.modules) and not PLAIN and array.size > _CACHED:
+    # Compiled it takes a sixth of the time, but Numba itself costs more than 100 MB: used only where it is loaded.
+    if "numba" in sys.modules and not PLAIN and array.size > _CACHED:
         _row_sums(bits, factors, total)
         return total
     step = max(64, _CACHED // max(1, len(factors)))
@@ -99,11 +99,10 @@ class FoldRule:
         self.seed = seed
         self.group = group
         self.blocks = blocks
-        self.much = False  # whether there are so many numbers to hash that compiled code pays
 
     def numbers(self, values: np.ndarray, gaps: np.ndarray | None, names: Sequence[str]) -> np.ndarray:
         """The hash of columns of numbers; a gap (where the value is 0) counts as missing."""
-        total = number_hash(values, names, self.seed, much=self.much)
+        total = number_hash(values, names, self.seed)
         if gaps is not None:
             for j in np.flatnonzero(gaps.any(axis=0)):
                 total[gaps[:, j]] += level_hash(np.array([-1]), (), names[int(j)], self.seed)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import gzip
 import os
+import warnings
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
@@ -134,10 +135,12 @@ def _svmlight(lines: list[bytes], places: dict[str, int], describe: str, number:
 
 
 def _numbers(text: bytes) -> np.ndarray | None:
-    try:
-        return np.array(text.split(), dtype="S").astype(np.float64)
-    except ValueError:
-        return None
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")  # text that is not a number: NumPy warns and stops there
+        try:
+            return np.fromstring(text, sep=" ") if text.strip() else np.zeros(0)
+        except (ValueError, DeprecationWarning):
+            return None
 
 
 def _bad_svmlight(lines: list[bytes], describe: str, number: int) -> DataError:
@@ -210,13 +213,22 @@ def _vowpal_line(line: str, places: dict[str, int], data: list[float], indices: 
             name, _, value = features.pop(0).partition(":")
             prefix, scale = f"{name}^", _value(value, "a namespace's value") if value else 1.0
         for feature in features:
-            name, colon, value = feature.rpartition(":")
-            if not colon:
-                name, number = feature, 1.0
+            cut = feature.rfind(":")
+            if cut < 0:
+                name, number = feature, scale
             else:
-                number = _value(value, "a value")
-            indices.append(places.setdefault(prefix + name, len(places)))
-            data.append(number * scale)
+                name = feature[:cut]
+                try:
+                    number = float(feature[cut + 1 :]) * scale
+                except ValueError:
+                    number = _value(feature[cut + 1 :], "a value")
+                if number - number != 0.0:
+                    raise ValueError(f"holds {feature!r}, whose value is not a finite number")
+            place = places.get(prefix + name)
+            if place is None:
+                place = places[prefix + name] = len(places)
+            indices.append(place)
+            data.append(number)
     return label, weight, tag
 
 
