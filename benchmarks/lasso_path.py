@@ -196,6 +196,12 @@ def compare(title: str, make: Any, peers: list[Solver], aim: float, rounds: int 
     primal, dual = judge(X, y, alphas, ours(X, y, alphas))
     mine = float(np.max((primal - dual) / primal))
     tried = {solver: attempts(make, solver, dual) for solver in peers}
+    for solver, runs in tried.items():
+        for tol, seconds, gap, excess in runs:
+            print(
+                f"   {title}: {solver.__name__} tol={tol:g} {seconds:.2f} s, gap {gap:.1e}, excess {excess:.1e}",
+                flush=True,
+            )
     rows = []
     for place, words in ((2, "gap"), (3, "objective excess")):
         reached = {
