@@ -26,24 +26,21 @@ from ..parts.penalties import penalty as make_penalty
 from .linear import LinearModel, as_terms
 
 
-def class_weights(classes: np.ndarray, index: np.ndarray, given: Any, weights: np.ndarray) -> np.ndarray:
-    """Row weights times the weight of each row's class: a dict, "balanced" or None, as in scikit-learn."""
-    if given is None:
-        return weights
+def class_factors(classes: np.ndarray, index: np.ndarray, given: Any, weights: Any = None) -> list[float]:
+    """The factor of each class's row weights: a dict, "balanced" or None, as in scikit-learn."""
     factor = np.ones(len(classes))
     if isinstance(given, str):
         if given != "balanced":
             raise UsageError(
                 f"class_weight is {given!r}; 'balanced', a dict or None are accepted", where="class_weight"
             )
-        count = np.bincount(index, weights=weights, minlength=len(classes))
-        factor = weights.sum() / (len(classes) * np.maximum(count, 1e-300))
-    else:
+        own = np.ones(len(index)) if weights is None else np.asarray(weights, dtype=float)
+        count = np.bincount(index, weights=own, minlength=len(classes))
+        factor = own.sum() / (len(classes) * np.maximum(count, 1e-300))
+    elif given is not None:
         for label, value in given.items():
-            place = np.flatnonzero(classes == label)
-            if len(place):
-                factor[place[0]] = float(value)
-    return weights * factor[index]
+            factor[classes == label] = float(value)
+    return [float(value) for value in factor]
 
 
 def labelled(y: Any, n: int) -> tuple[np.ndarray, np.ndarray]:
@@ -113,7 +110,7 @@ def fit_logistic(
     if not C > 0.0:
         raise UsageError(f"C is {C!r}; a positive number is accepted, infinity for no penalty", where="C")
     weights = np.ones(n) if sample_weight is None else as_vector(sample_weight, "sample_weight", n, least=0.0)
-    weights = class_weights(classes, index, class_weight, weights)
+    weights = weights * np.array(class_factors(classes, index, class_weight, weights))[index]
     total = float(weights.sum())
     if not total > 0.0:
         raise DataError("sample_weight is 0 in every row; some row must count", where="sample_weight")
@@ -122,12 +119,13 @@ def fit_logistic(
     targets = 2.0 * index - 1.0
     risk = build(X, targets, loss, penalty, weights=weights / total, intercept=fit_intercept)
     statistics: dict[str, Any] = {"family": "logistic", "fit_intercept": bool(fit_intercept)}
+    told = {"tolerance": float(tol), "class_factors": class_factors(classes, index, class_weight, sample_weight)}
     if len(classes) == 2:
         origin = None if start is None else risk.design.join(np.ravel(start[0]), float(np.ravel(start[1])[0]))
         outcome, used, why = solve(risk, method, start=origin, tol=tol, max_iter=max_iter)
         coef, intercept = risk.design.split(outcome.point.theta)
         statistics |= figures(risk, outcome.point, weights, errors=math.isinf(C) and d <= 2000)
-        statistics["objective"] = objective_of(loss, penalty, fit_intercept=bool(fit_intercept))
+        statistics["objective"] = objective_of(loss, penalty, fit_intercept=bool(fit_intercept), **told)
         link = "logistic"
         constant: Any = intercept
     else:
@@ -145,7 +143,7 @@ def fit_logistic(
         if math.isinf(C):
             coef = coef - coef.mean(axis=0)
         statistics |= {"n": n, "deviance": 2.0 * total * outcome.point.loss}
-        statistics["objective"] = objective_of(problem.loss, penalty, fit_intercept=bool(fit_intercept))
+        statistics["objective"] = objective_of(problem.loss, penalty, fit_intercept=bool(fit_intercept), **told)
         link = "softmax"
     statistics |= run_figures(outcome, used, why)
     names = as_terms(terms, d)
@@ -196,7 +194,7 @@ def fit_margin(
     n, d = X.shape
     classes, index = labelled(y, n)
     weights = np.ones(n) if sample_weight is None else as_vector(sample_weight, "sample_weight", n, least=0.0)
-    weights = class_weights(classes, index, class_weight, weights)
+    weights = weights * np.array(class_factors(classes, index, class_weight, weights))[index]
     total = float(weights.sum())
     if not total > 0.0:
         raise DataError("sample_weight is 0 in every row; some row must count", where="sample_weight")
@@ -217,7 +215,8 @@ def fit_margin(
         constants.append(bias)
         certificates.append(outcome.certificate)
         iterations = max(iterations, len(outcome.trace) - 1)
-    objective = objective_of(make_loss(loss), part, fit_intercept=bool(fit_intercept), **held)
+    told = {"tolerance": float(tol), "class_factors": class_factors(classes, index, class_weight, sample_weight)}
+    objective = objective_of(make_loss(loss), part, fit_intercept=bool(fit_intercept), **held, **told)
     statistics = {
         "family": "support vectors", "n": n, "fit_intercept": bool(fit_intercept), "objective": objective,
         "method": used, "reason": why, "iterations": iterations,
@@ -276,7 +275,12 @@ def fit_generalized(
     statistics: dict[str, Any] = {"family": name, "fit_intercept": bool(fit_intercept)}
     statistics |= figures(risk, outcome.point, weights, errors=free)
     statistics["objective"] = objective_of(
-        loss_part, part, fit_intercept=bool(fit_intercept), offset=shift is not None, bounded=bool(risk.penalty.bounded)
+        loss_part,
+        part,
+        fit_intercept=bool(fit_intercept),
+        offset=shift is not None,
+        bounded=bool(risk.penalty.bounded),
+        tolerance=float(tol),
     )
     statistics |= run_figures(outcome, used, why)
     return LinearModel(as_terms(terms, d), coef, constant, (target,), schema, link, (), outcome.certificate, statistics)
