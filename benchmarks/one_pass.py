@@ -8,7 +8,7 @@ from __future__ import annotations
 import multiprocessing
 import os
 import pathlib
-import resource
+import re
 import tempfile
 import time
 from typing import Any
@@ -176,7 +176,9 @@ def _peak(path: str, which: str, results: Any) -> None:
     start = time.perf_counter()
     (scan_it if which == "trueline" else multiply_it)(path)
     seconds = time.perf_counter() - start
-    results.put((seconds, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024))
+    # Not getrusage: its maximum survives exec and would be the parent's.
+    status = pathlib.Path("/proc/self/status").read_text()
+    results.put((seconds, int(re.search(r"VmHWM:\s+(\d+)", status).group(1)) / 1024))  # type: ignore[union-attr]
 
 
 def scan_it(path: str) -> Any:
