@@ -192,10 +192,9 @@ class LearningDisplay:
 
 
 def _summary_rows(estimator: Any, level: float) -> list[dict[str, Any]]:
-    summary = estimator.summary()
-    rows = getattr(summary, "coefficients", summary)
-    rows = rows() if callable(rows) else rows
-    return [row if isinstance(row, dict) else vars(row) for row in rows]
+    found = estimator.summary(level=level)
+    ends = zip(found.names, found.lower.tolist(), found.upper.tolist())
+    return [{"term": name, "low": low, "high": high} for name, low, high in ends]
 
 
 def _fitted(estimator: Any, name: str) -> Any:

@@ -1,0 +1,122 @@
+"""Exports are run where they would be used, and predict what the model predicts to 1e-12 of Σ|w·x|."""
+
+from __future__ import annotations
+
+import shutil
+import sqlite3
+
+import numpy as np
+import polars as pl
+import pytest
+
+from trueline.cli import main
+from trueline.cli.models import open_model
+from trueline.data.schema import Column, Schema
+from trueline.errors import UsageError
+from trueline.model.export import TOLERANCE, export
+from trueline.model.linear import LinearModel
+
+TARGETS = ("sql", "json", "onnx", "python", "c")
+
+
+def model_of(missing="refuse", link="identity", classes=(), seed=0):
+    """Odd names and levels on purpose: quotes, accents, keywords."""
+    columns = (
+        Column("size", "number", (), (1.5,), 10.0, 2),
+        Column("co\"l or'", "category", ("bl'ue", "red", "ünï"), (0.2, 0.3, 0.5), 10.0, 1),
+        Column("double", "boolean", (), (0.5,), 10.0, 1),
+        Column("2nd column", "number", (), (0.0,), 10.0, 1),
+    )
+    schema = Schema(columns=columns, target="y", missing=missing)
+    rng = np.random.default_rng(seed)
+    coef = rng.normal(size=len(schema.terms)) * 10.0 ** rng.integers(-3, 4, len(schema.terms))
+    return LinearModel(schema.terms, coef, float(rng.normal()), ("y",), schema, link, classes)
+
+
+@pytest.mark.parametrize("to", TARGETS)
+@pytest.mark.parametrize("missing", ["refuse", "mean", "indicator"])
+def test_each_target_agrees_with_the_model(to, missing):
+    for link, classes in (("identity", ()), ("logistic", ("no", "yes")), ("log", ())):
+        made = export(model_of(missing, link, classes), to)
+        if to == "c" and shutil.which("cc") is None and shutil.which("gcc") is None:
+            assert made.difference is None and "compiler" in made.note
+            continue
+        assert made.difference is not None and made.difference <= TOLERANCE and made.rows == 200
+
+
+def test_a_wrong_export_would_be_noticed(monkeypatch):
+    from trueline.errors import ModelError
+    from trueline.model import targets
+
+    monkeypatch.setattr(targets, "number", lambda value: f"{float(value):.9g}")
+    with pytest.raises(ModelError, match="predicts differently"):
+        export(model_of(), "sql")
+
+
+def test_several_classes_as_json_python_and_onnx():
+    rng = np.random.default_rng(5)
+    model = LinearModel(
+        ("a", "b"), rng.normal(size=(3, 2)), rng.normal(size=3), ("y",), None, "softmax", ("u", "v", "w")
+    )
+    assert all(export(model, to).difference <= TOLERANCE for to in ("json", "python", "onnx"))
+    for to in ("sql", "c"):
+        with pytest.raises(UsageError, match="json, python or onnx"):
+            export(model, to)
+    space = {}
+    exec(export(model, "python").text, space)
+    wanted = model.probabilities(np.array([[0.3, -1.0]]))[0]
+    assert np.allclose(space["predict"]({"a": 0.3, "b": -1.0}), wanted, rtol=1e-14)
+
+
+@pytest.fixture(scope="module")
+def fitted(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("export")
+    rng = np.random.default_rng(8)
+    n = 200
+    frame = pl.DataFrame(
+        {
+            "x": rng.random(n) * 9 + 0.5,
+            "kind": rng.choice(["it's", "b"], n),
+            "ok": rng.random(n) < 0.5,
+            "y": rng.normal(size=n),
+        }
+    )
+    frame.write_csv(folder / "t.csv")
+    line = ["fit", str(folder / "t.csv"), "--target", "y", "--derive", "root=sqrt(x)", "--where", "x > 1", "-q", "-o"]
+    assert main([*line, str(folder / "m.tl")]) == 0
+    assert main(["fit", str(folder / "t.csv"), "--target", "y", "-q", "-o", str(folder / "plain.tl")]) == 0
+    return folder, frame
+
+
+def test_derived_columns_and_filters_go_along_into_sql(fitted):
+    folder, frame = fitted
+    opened = open_model(str(folder / "m.tl"))
+    query = export(opened.record, "sql", table="flats").text
+    inside = frame.filter(pl.col("x") > 1)
+    wanted = np.concatenate([opened.scores(X) for _, X in opened.frames(inside, [])])
+    found = pl.SQLContext(flats=frame).execute(query, eager=True)["prediction"].to_numpy()
+    assert np.allclose(found, wanted, rtol=1e-12, atol=1e-12)
+    base = sqlite3.connect(":memory:")
+    base.create_function("sqrt", 1, lambda v: v**0.5)
+    base.execute("CREATE TABLE flats (x, kind, ok, y)")
+    base.executemany("INSERT INTO flats VALUES (?, ?, ?, ?)", frame.rows())
+    rows = base.execute(query).fetchall()
+    assert np.allclose([row[-1] for row in rows], wanted, rtol=1e-12, atol=1e-12)
+    for to in ("json", "onnx", "python", "c"):
+        with pytest.raises(UsageError, match=r"sqrt\(x\)"):
+            export(opened.record, to)
+
+
+def test_the_command_writes_files_and_says_how_well_they_agree(fitted, tmp_path, capsys):
+    folder, _ = fitted
+    for to in TARGETS:
+        path = tmp_path / f"model.{to}"
+        assert main(["export", str(folder / "plain.tl"), "--to", to, "-o", str(path)]) == 0
+        assert path.stat().st_size > 50 and "agrees with the model" in capsys.readouterr().err
+    assert main(["export", str(folder / "plain.tl"), "--to", "python"]) == 0
+    space = {}
+    exec(capsys.readouterr().out, space)
+    with pytest.raises(ValueError, match="never seen"):
+        space["predict"]({"x": 1.0, "kind": "zzz", "ok": True})
+    with pytest.raises(ValueError, match="missing"):
+        space["predict"]({"x": None, "kind": "b", "ok": True})
