@@ -264,3 +264,29 @@ def test_lags_predict_a_price_from_those_before_it():
     X, y = (np.concatenate(parts) for parts in zip(*((b.X, b.y) for b in encoder)))
     found = np.linalg.lstsq(np.c_[np.ones(len(X)), X], y, rcond=None)[0]
     assert encoder.terms == ("price", "lag(price, 1)") and np.allclose(found[1:], [0.6, 0.3], atol=0.05)
+
+
+def test_degree_and_penalty_by_cross_validation():
+    from sklearn.model_selection import GridSearchCV, KFold
+
+    rng = np.random.default_rng(0)
+    x = rng.uniform(0, 1, (120, 1))
+    y = np.sin(2 * np.pi * x[:, 0]) + 0.2 * rng.normal(size=120)
+    grid = {"basis__formula": [f"poly(x, {k})" for k in (1, 2, 3, 5, 9)], "ridge__alpha": [1e-3, 1.0, 1e3]}
+    search = GridSearchCV(make_pipeline(tl.Basis(), tl.Ridge()), grid, cv=KFold(5, shuffle=True, random_state=0)).fit(
+        x, y
+    )
+    assert (
+        search.best_params_["basis__formula"] in ("poly(x, 3)", "poly(x, 5)")
+        and search.best_params_["ridge__alpha"] < 1e3
+    )
+
+
+def test_a_formula_in_a_scan_gives_the_models():
+    data = scan_table(2000).with_columns(y=1.0 + 2.0 * pl.col("x") ** 3 - pl.col("z").log1p())
+    moments = tl.scan(data, target="y", formula="y ~ poly(x, 3) + log(z + 1)")
+    model = tl.LinearRegression.from_moments(moments)
+    formula = Formula.from_dict(moments.schema.formula)
+    intercept, raw = formula.raw(moments.schema.terms, model.coef_, model.intercept_)
+    truth = {"x": 0.0, "x^2": 0.0, "x^3": 2.0, "log(z + 1)": -1.0}
+    assert abs(intercept - 1.0) < 1e-12 and all(abs(raw[name] - value) < 1e-12 for name, value in truth.items())

@@ -138,8 +138,8 @@ class Formula:
 
     def raw(self, terms: Sequence[str], coefficients: Sequence[Any], intercept: Any) -> tuple[float, dict[str, float]]:
         """The model on the raw powers x, x², … in the place of the orthogonal polynomials: exact, rounded once."""
-        coefficient = {term: Fraction(c) for term, c in zip(terms, coefficients)}
-        start = Fraction(intercept)
+        coefficient = {term: _exact(c) for term, c in zip(terms, coefficients)}
+        start = _exact(intercept)
         made: dict[str, Fraction] = {}
         used: set[str] = set()
         for product in self.products:
@@ -222,6 +222,10 @@ class FittedBasis:
     def from_state(cls, arrays: dict[str, np.ndarray], meta: dict[str, Any]) -> FittedBasis:
         """The record in a model file."""
         return cls(Formula.from_dict(meta["formula"]), tuple(meta["names"]), bool(meta["named"]))
+
+
+def _exact(number: Any) -> Fraction:
+    return number if isinstance(number, Fraction) else Fraction(float(number))
 
 
 def _places(known: Known) -> dict[str, list[int]]:
