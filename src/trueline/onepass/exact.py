@@ -29,8 +29,7 @@ _SECOND = 2.0**-21
 def shift_of(columns: np.ndarray) -> np.ndarray:
     """A shift per column near its mean, with at most 24 significant bits, so that x − c loses little."""
     with np.errstate(all="ignore"):
-        mean = columns.mean(axis=0)
-    return few_bits(mean)
+        return few_bits(columns.sum(axis=0) / len(columns))
 
 
 def few_bits(values: np.ndarray) -> np.ndarray:

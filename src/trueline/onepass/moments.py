@@ -16,6 +16,7 @@ import dataclasses
 import itertools
 import os
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -123,10 +124,16 @@ class Part:
 
 def symmetric(pair: tuple[np.ndarray, np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
     """The upper triangle mirrored: both halves of a merge round differently."""
-    lower = np.tri(len(pair[0]), k=-1, dtype=bool)
+    above, below = _triangle(len(pair[0]))
     for item in pair:
-        item[lower] = item.T[lower]
+        item[below] = item[above]
     return pair
+
+
+@lru_cache(maxsize=16)
+def _triangle(width: int) -> tuple[tuple[np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarray]]:
+    rows, columns = np.triu_indices(width, 1)
+    return (rows, columns), (columns, rows)
 
 
 class _Open:

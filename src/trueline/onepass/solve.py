@@ -10,6 +10,7 @@ null vector e_j − γ then leads from the basic solution to the minimum-norm on
 from __future__ import annotations
 
 import dataclasses
+import math
 from math import fsum
 from typing import Any
 
@@ -185,11 +186,9 @@ def factored(
         return Factor(exponents, scaled, np.ones(0, bool), np.zeros((0, 0)), 1.0, {}, None)
     if positive.all() and (most is None or d <= most):
         try:
-            np.linalg.cholesky(scaled[0])
-            inverse = np.linalg.inv(scaled[0])
-            bound = float(np.abs(scaled[0]).sum(axis=0).max() * np.abs(inverse).sum(axis=0).max())
+            bound, number = _bound(scaled[0], condition)
             if bound < _REFINABLE:
-                number = _condition(scaled[0], inverse) if condition else np.nan
+                inverse = np.linalg.inv(scaled[0])
                 return Factor(exponents, scaled, np.ones(d, bool), inverse * outer, number, {}, None)
         except np.linalg.LinAlgError:
             pass
@@ -203,6 +202,19 @@ def factored(
     inner = np.ix_(kept, kept)
     factor.condition_number = _condition(scaled[0][inner], (inverse / outer)[inner])
     return factor
+
+
+def _bound(scaled: np.ndarray, condition: bool) -> tuple[float, float]:
+    """(about the condition number of the Gram matrix, exactly that of the columns or NaN); refuses what is not positive."""
+    if not condition:
+        L = np.linalg.cholesky(scaled)
+        return float(np.abs(scaled).sum(axis=0).max() / np.diagonal(L).min() ** 4), np.nan
+    length = np.sqrt(np.diagonal(scaled))
+    values = np.linalg.eigvalsh(scaled / (length[:, None] * length))
+    if not values[0] > 0:
+        raise np.linalg.LinAlgError
+    ratio = float(values[-1] / values[0])
+    return ratio, math.sqrt(ratio)
 
 
 def _condition(scaled: np.ndarray, inverse: np.ndarray) -> float:

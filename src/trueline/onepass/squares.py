@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
+from math import fsum
 
 import numpy as np
 
@@ -80,16 +81,20 @@ def solve_part(
     unseen = 16 * doubled.UNIT**2 * (d + 1) * square[0]
     rss = np.where(rss > unseen, rss, 0.0)
     intercept = _intercept(part, d, beta) if fit_intercept else np.zeros(k)
-    certificate = _certificate(part, terms, rounding, factor, beta[0], intercept, rss, right, fit_intercept, rank)
+    certificate = _certificate(part, terms, rounding, factor, beta, intercept, rss, right, fit_intercept, rank)
     return Solution(beta[0].T.copy(), intercept, rss, factor, certificate, part, fit_intercept)
 
 
 def _intercept(part: Part, d: int, beta: Pair) -> np.ndarray:
     """ȳ − β·x̄."""
     mh, ml = part.mean
-    sh, sl = doubled.dot(mh[:d, None], ml[:d, None], *beta, axis=0)
-    h, e = doubled.add(mh[d:], ml[d:], -sh, -sl)
-    return h + e
+    found = np.empty(len(mh) - d)
+    for t in range(len(found)):
+        b, low = beta[0][:, t], beta[1][:, t]
+        P, E = doubled.two_prod(-b, mh[:d])
+        rest = low * mh[:d] + b * ml[:d]
+        found[t] = fsum([mh[d + t], ml[d + t], *P.tolist(), *E.tolist(), *(-rest).tolist()])
+    return found
 
 
 def _certificate(
@@ -97,13 +102,14 @@ def _certificate(
     terms: Sequence[str],
     rounding: np.ndarray,
     factor: Factor,
-    beta: np.ndarray,
+    solved: Pair,
     intercept: np.ndarray,
     rss: np.ndarray,
     right: Pair,
     fit_intercept: bool,
     rank: str,
 ) -> ExactCertificate:
+    beta, low = solved
     d, k = beta.shape
     mean = part.mean[0][:d] if fit_intercept else None
     squares = np.diagonal(part.products[0]) if fit_intercept else part.raw_squares()
@@ -123,7 +129,9 @@ def _certificate(
         data.append(digits_of(moved[shown], values[shown]))
     # ‖Xᵀr‖/(‖X‖‖r‖) of the coefficients as they are returned, rounded to float64.
     lengths = np.sqrt(np.maximum(squares[:d].sum() * rss, 0.0))
-    left = residual(_undo(factor), (beta, np.zeros_like(beta)), right)
+    undone = _undo(factor)
+    # Without null vectors hi + lo solves the equations, so that what is left of hi alone is G·lo.
+    left = undone[0] @ low if not factor.combinations else residual(undone, (beta, 0.0 * beta), right)
     with np.errstate(divide="ignore", invalid="ignore"):
         angle = np.where(lengths > 0, np.sqrt((left**2).sum(axis=0)) / lengths, 0.0)
     dropped = tuple(terms[j] for j in factor.combinations)
