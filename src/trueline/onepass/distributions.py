@@ -76,7 +76,7 @@ def f_upper(f: float, df1: float, df2: float) -> float:
     """P(F ≥ f).
 
     >>> round(f_upper(4.0, 2.0, 20.0), 8)
-    0.03459992
+    0.03457161
     """
     if math.isnan(f) or df1 <= 0 or df2 <= 0:
         return math.nan
