@@ -317,7 +317,48 @@ def test_progress_as_records_table_and_picture(data, widrow_hoff):
     table = model.progress_table()
     assert max(len(row) for row in table.splitlines()) <= 100 and "best fixed" in table
     ax = model.regret_plot()
-    assert {text.get_text() for text in ax.get_legend().get_texts()} == {"loss suffered", "best fixed weights", "proven bound"}
+    assert {text.get_text() for text in ax.get_legend().get_texts()} == {
+        "loss suffered",
+        "best fixed weights",
+        "proven bound",
+    }
     without = widrow_hoff(certificate=False).fit(X, y)
     assert "bound" not in without.progress_[-1] and not without.certificate_.proven
     assert without.coef_.tobytes() == model.coef_.tobytes()
+
+
+PLAIN = """
+import json, sys, numpy as np, trueline as tl
+from scipy import sparse
+rng = np.random.default_rng(5)
+X = rng.uniform(-1.0, 1.0, size=(40, 4))
+X[np.abs(X) < 0.3] = 0.0
+y = X @ [1.0, -2.0, 0.0, 0.5] + 0.3
+thin = sparse.csr_matrix(X)
+models = [
+    tl.WidrowHoff(rate=0.05).fit(X, y),
+    tl.WidrowHoff(rate=0.05).fit(thin, y),
+    tl.OnlineRegressor("squared", "additive", 0.2, penalty="l1", alpha=0.01).fit(thin, y),
+    tl.ExponentiatedGradient(0.05).fit(X, y),
+    tl.RecursiveLeastSquares(forgetting=0.99).fit(X, y),
+    tl.OnlineClassifier(geometry="additive", rate=0.5).fit(X, y > 0),
+    tl.Perceptron().fit(X, y > 0),
+]
+print(json.dumps([[*m.coef_.tolist(), m.intercept_, getattr(m.certificate_, "loss", 0.0)] for m in models]))
+"""
+
+
+def test_compiled_and_plain_engines_agree():
+    import json
+    import os
+    import subprocess
+    import sys
+
+    found = []
+    for plain in ("0", "1"):
+        settings = os.environ | {"NUMBA_DISABLE_JIT": plain}
+        done = subprocess.run([sys.executable, "-c", PLAIN], env=settings, capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr[-2000:]
+        found.append(json.loads(done.stdout))
+    for compiled, plain in zip(*found):
+        np.testing.assert_allclose(compiled, plain, rtol=1e-12, atol=1e-12)

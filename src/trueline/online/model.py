@@ -8,6 +8,7 @@ before that step kept.
 from __future__ import annotations
 
 import struct
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -244,14 +245,20 @@ class OnlineModel:
             return self._learn_one_of_many(layout, features, y, weight)
         target = y if type(y) is float and self._real and -1e100 <= y <= 1e100 else inputs.target(y, self.loss.targets)
         layout.y[0] = target
-        share = NO_WEIGHTS
-        if weight != 1.0:
-            share = layout.c
-            share[0] = inputs.weights([weight], 1)[0]
         head = self.heads[0]
-        if layout.learn is None:
-            layout.learn = direct(learn, layout.rows, layout.y, share, NO_ORDER, 0, 1, self.loss, self.geometry, self.general, head.table, head.numbers, layout.out)  # fmt: skip
-        if layout.learn(layout.rows, layout.y, share, NO_ORDER, 0, 1, self.loss, self.geometry, self.general, head.table, head.numbers, layout.out) == 0:  # fmt: skip
+        if weight == 1.0:
+            if layout.learn is None:
+                given: Any = (layout.rows, layout.y, NO_WEIGHTS, NO_ORDER, 0, 1, self.loss, self.geometry, self.general)
+                given += (head.table, head.numbers, layout.out)
+                layout.learn = partial(direct(learn, *given), *given)
+            reached = layout.learn()
+        else:
+            layout.c[0] = inputs.weights([weight], 1)[0]
+            reached = learn(
+                layout.rows, layout.y, layout.c, NO_ORDER, 0, 1, self.loss, self.geometry, self.general, head.table,
+                head.numbers, layout.out,
+            )  # fmt: skip
+        if reached == 0:
             self._refuse_one(features, layout)
         score = layout.out.item()
         if self.sums is not None or self.kept is not None:
@@ -273,8 +280,9 @@ class OnlineModel:
         if len(self.heads) == 1 and not self.average:
             head = self.heads[0]
             if layout.scores is None:
-                layout.scores = direct(scores, layout.rows, 0, 1, self.general, head.table, head.numbers, layout.out)
-            if layout.scores(layout.rows, 0, 1, self.general, head.table, head.numbers, layout.out) == 0:
+                given = (layout.rows, 0, 1, self.general, head.table, head.numbers, layout.out)
+                layout.scores = partial(direct(scores, *given), *given)
+            if layout.scores() == 0:
                 self._refuse_one(features, layout)
             score = layout.out.item()
             return score if self._identity else self.loss.mean(score)
@@ -372,6 +380,8 @@ class OnlineModel:
             if head.table.shape[1] < width + 1:
                 grown = width if not self.examples else max(width, 2 * head.table.shape[1])
                 head.table = state.widened(head.table, grown)
+                self._layouts.clear()
+                self._last_layout = None
 
     def _targets(self, y: Any, n: int) -> np.ndarray:
         """One row of targets a head: −1 and +1, or the index of a class where there are several."""
@@ -419,7 +429,8 @@ class OnlineModel:
     def _restore(self, before: Any) -> None:
         heads, self.sums, extra = before
         for head, (used, rows, numbers) in zip(self.heads, heads):
-            head.table[used], head.numbers = rows, numbers
+            head.table[used] = rows
+            head.numbers[:] = numbers  # in place: layouts hold these very arrays
         del self.progress[extra[0] :]
         self._next_record, self._last_loss, self._last_weight = extra[1:4]
         if self.kept is not None:
