@@ -82,6 +82,7 @@ class Design:
         self.shift = np.zeros(self.d)
         self.scale = np.ones(self.d)
         self._columns: Any = None
+        self._root_mean_square: np.ndarray | None = None
         if standardise:
             self._measure(weights, centre and intercept and not self.sparse)
             if groups is not None:  # one scale a group keeps its norm a norm
@@ -95,7 +96,7 @@ class Design:
             X = self.X
             sparse_moments(X.data, X.indices, X.indptr, weights, X.format == "csr", mean, square)
             # Sparse columns are not shifted, so their scale is the root mean square.
-            self.scale = np.sqrt(square)
+            self.scale = self._root_mean_square = np.sqrt(square)
         else:
             rows = slice(None) if self.n <= EXACT_UP_TO else spread_rows(self.n, 16_384)
             sample, c = self.X[rows], weights[rows]
@@ -202,6 +203,8 @@ class Design:
 
     def lengths(self, c: np.ndarray) -> np.ndarray:
         """‖x̃_j‖ of each column in the rows' weights, exactly."""
+        if self._root_mean_square is not None:
+            return self._root_mean_square / self.scale
         first, second = np.zeros(self.d), np.zeros(self.d)
         if self.sparse:
             sparse_moments(self.X.data, self.X.indices, self.X.indptr, c, self.X.format == "csr", first, second)
@@ -231,7 +234,8 @@ class Design:
 
     def _transposed_times(self, g: np.ndarray) -> np.ndarray:
         if self.sparse:
-            return np.asarray(self.X.T @ g, dtype=float)
+            X = self.X if self._columns is None else self._columns
+            return np.asarray(X.T @ g, dtype=float)
         if self.X.dtype == np.float64:
             return g @ self.X
         out = np.zeros(self.d)

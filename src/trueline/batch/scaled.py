@@ -85,7 +85,7 @@ class ScaledPenalty:
         # Sums, not dot products: on long vectors BLAS would wake its threads for a few microseconds of work.
         total = float((self.l1 * np.abs(theta)).sum() + 0.5 * (self.l2 * theta * theta).sum())
         for group, strength in zip(self.groups, self.strengths, strict=True):
-            total += strength * float(np.linalg.norm(theta[group]))
+            total += float(strength) * float(np.linalg.norm(theta[group]))
         if self.part is not None:
             total += custom_value(self.part, theta, self.scale, self.weights)
         return total

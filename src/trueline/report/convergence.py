@@ -19,6 +19,7 @@ def relative_gaps(solution: Any) -> np.ndarray:
 def draw(solutions: Mapping[str, Any], path: Any = None, *, title: str = "") -> Any:
     """A figure with both views; it is saved when a path is given."""
     from matplotlib.figure import Figure
+    from matplotlib.ticker import LogFormatterSciNotation
 
     figure = Figure(figsize=(10, 4.2), layout="constrained")
     left, right = figure.subplots(1, 2, sharey=True)
@@ -40,6 +41,7 @@ def draw(solutions: Mapping[str, Any], path: Any = None, *, title: str = "") -> 
     for axes, label in ((left, "passes over the data"), (right, "seconds")):
         axes.set_xscale("log")
         axes.set_yscale("log")
+        axes.xaxis.set_minor_formatter(LogFormatterSciNotation(labelOnlyBase=False, minor_thresholds=(0.4, 0.2)))
         axes.set_xlabel(label)
         axes.grid(True, alpha=0.25)
     left.set_ylabel("relative duality gap (certified)")
