@@ -288,7 +288,7 @@ def test_a_cheaper_level_is_used_on_easy_data_and_not_on_hard():
     X = rng.normal(size=(20_000, 3))
     y = X @ [1.0, 2.0, 3.0] + rng.normal(size=20_000)
     easy = Moments.from_arrays(X, y)
-    assert easy.levels[0] >= 2 and easy.levels[2] == 2
+    assert easy.levels[0] >= 2 and easy.levels[2] <= 8
     X[:, 2] = X[:, 0] + 1e-6 * X[:, 2]
     hard_ = Moments.from_arrays(X, X @ [1.0, 2.0, 3.0])
     assert hard_.levels[0] == 0

@@ -19,6 +19,7 @@ import numpy as np
 from .doubled import SPLIT, two_prod, two_sum
 
 BLOCK_ROWS = 4096
+FINE_ROWS = 1024
 UNITS = (2.0**-53, 2.0**-74, 2.0**-95)
 LEVELS = len(UNITS)
 # 2^20 units in a slice and 2^12 rows leave one bit to spare below 2^53.

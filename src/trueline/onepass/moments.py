@@ -206,21 +206,31 @@ class Accumulator:
         self.sample = Sample.empty(width, keep)
         self.blocks = [0] * exact.LEVELS
         self._mean_square: np.ndarray | None = None
+        self._scratch = np.empty((0, width))
 
     def add(self, Z: np.ndarray, weights: np.ndarray | None = None, folds: np.ndarray | None = None) -> None:
         """Add rows of [x y]; ``weights`` positive where given, ``folds`` one whole number a row."""
         if folds is None:
-            for start in range(0, len(Z), exact.BLOCK_ROWS):
-                rows = slice(start, start + exact.BLOCK_ROWS)
+            start = 0
+            while start < len(Z):
+                rows = slice(start, start + self._step)
                 self._add(0, Z[rows], None if weights is None else weights[rows])
+                start = rows.stop
             return
         for fold in np.unique(folds):
             members = np.flatnonzero(folds == fold)
             whole = len(members) == len(Z)
-            for start in range(0, len(members), exact.BLOCK_ROWS):
-                some = slice(start, start + exact.BLOCK_ROWS)
+            start = 0
+            while start < len(members):
+                some = slice(start, start + self._step)
                 chosen: Any = some if whole else members[some]
                 self._add(int(fold), Z[chosen], None if weights is None else weights[chosen])
+                start = some.stop
+
+    @property
+    def _step(self) -> int:
+        """Rows at a time: the slices of the higher levels must all fit into the processor's cache."""
+        return exact.BLOCK_ROWS if self.rule.level == 0 else exact.FINE_ROWS
 
     def widen(self, where: np.ndarray, width: int) -> None:
         """More columns from here on: old column k is now column ``where[k]``; new ones were 0 so far."""
@@ -230,6 +240,7 @@ class Accumulator:
         grown = np.ones(width, dtype=bool)
         grown[where] = self.integer
         self.integer, self.width, self._mean_square = grown, width, None
+        self._scratch = np.empty((0, width))
         self.rule.forget()
         self.sample = self.sample.placed(where, width)
 
@@ -275,7 +286,9 @@ class Accumulator:
         """The block's sums and products at the cheapest level that keeps the digits asked for."""
         level = self.rule.level
         if level == 0:
-            high = Z - shift
+            if self._scratch.shape[0] < len(Z):
+                self._scratch = np.empty((exact.BLOCK_ROWS, len(shift)))
+            high = np.subtract(Z, shift, out=self._scratch[: len(Z)])
             result = exact.gram(high, None, weights, 0)
             squares = np.diagonal(result[2]).copy()
             level = self.rule.needed(squares)
