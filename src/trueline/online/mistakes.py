@@ -113,7 +113,7 @@ def perceptron_bound(Z: Any, u: np.ndarray, model: Any) -> tuple[float, float, f
     positive = margins[margins > 0.0]
     if len(positive):
         trials += list(1.0 / np.quantile(positive, [0.02, 0.1, 0.25, 0.5, 0.75, 0.9, 1.0]))
-    trials += [10.0**k / size for k in range(-4, 3)]
+    # w → 0 would give N ≤ N: true and empty, so only scales at which w separates something are tried.
     best = (math.inf, radius, math.nan, math.nan, u)
     for scale in trials:
         slack = float(np.linalg.norm(np.maximum(0.0, 1.0 - scale * margins)))
@@ -132,7 +132,8 @@ def winnow_bound(Z: Any, u: np.ndarray, model: Any) -> tuple[float, float, float
     entropy = type(model.geometry)(1.0).divergence(u)
     least = float(margins.min())
     start = 0.5 * eta * radius**2
-    trials = [start * (1.0 + 10.0**k) for k in np.arange(-2.0, 4.0, 0.25)]
+    most = float(margins.max())  # γ → ∞ would give N ≤ N: true and empty
+    trials = [start * (1.0 + 10.0**k) for k in np.arange(-2.0, 4.0, 0.25) if start * (1.0 + 10.0**k) <= most]
     trials += [float(q) for q in np.quantile(margins, np.linspace(0.0, 1.0, 41)) if q > start]
     best = (math.inf, radius, least if least > 0.0 else math.nan, math.nan, u)
     for margin in trials:

@@ -52,6 +52,9 @@ def regret_plot(records: list[dict[str, Any]], certificate: Any, ax: Any = None)
 
     if ax is None:
         ax = Figure(figsize=(7.0, 4.2), layout="constrained").subplots()
+    if hasattr(certificate, "comparator_loss") and certificate.examples > (records[-1]["examples"] if records else 0):
+        now = {"examples": certificate.examples, "average_loss": certificate.loss / certificate.examples}
+        records = [*records, now | {"comparator_loss": certificate.comparator_loss, "bound": certificate.bound}]
     seen = [record["examples"] for record in records]
     mistakes = hasattr(certificate, "mistakes")
     curves: tuple[Any, ...] = (
