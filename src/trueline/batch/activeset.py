@@ -57,7 +57,7 @@ class DenseInner:
     def __init__(self, table: DenseTable, y: np.ndarray, tolerance: float) -> None:
         self.table, self.y, self.tolerance = table, y, tolerance
         self.columns = np.empty(0, dtype=np.int64)
-        self.set = ActiveSet(min(table.d, max(256, 2 * table.n)))
+        self.set = ActiveSet(min(table.d, max(256, table.n + table.n // 2)))
         self.rows = np.empty((self.set.capacity, table.n))
         self.restarted = False
 
@@ -89,7 +89,7 @@ class DenseInner:
     def trim(self, wanted: np.ndarray) -> None:
         """Forget inactive columns that are not wanted, when they have become many."""
         keep = np.flatnonzero(wanted | (self.set.active[: self.set.size] != 0))
-        if keep.size > 0.6 * self.set.size:
+        if keep.size > 0.85 * self.set.size:
             return
         for row, place in enumerate(keep):
             if row != place:
@@ -148,7 +148,7 @@ def working_set_path(
         t, m = taus[done:stop], mus[done:stop]
         reach = float(t[-1])
         predicted = size(last + (reach - last_tau) * slope) if slope.any() else size(c)
-        near = (predicted >= NEAR * reach) | (size(last) >= min(last_tau, reach))
+        near = (predicted >= NEAR * reach) | (size(last) >= NEAR * last_tau)
         if not slope.any():  # no second point yet: the sequential strong rule's guess
             near = predicted >= max(2.0 * reach - last_tau, 0.5 * reach)
         near |= missed

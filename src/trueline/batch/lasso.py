@@ -150,7 +150,7 @@ class LassoProblem:
             path = route(self.table, y, grid, ratio, positive=positive, tolerance=tolerance)
         chosen = Path(
             alphas,
-            path.coefs[:, places],
+            path.coefs if np.array_equal(grid, alphas) else path.coefs[:, places],  # the whole path: no second copy
             LassoGaps(path.gaps.primal[places], path.gaps.dual[places]),
             path.active[places],
             path.passes,

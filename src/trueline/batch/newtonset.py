@@ -174,7 +174,7 @@ class ActiveSet:
             return
         old, k = (self.G, self.U, self.half, self.c, self.order, self.active, self.signs), self.active_size
         n = self.size
-        self._allocate(max(size, 2 * self.capacity))
+        self._allocate(size + size // 8)
         self.G[:n, :n] = old[0][:n, :n]
         self.U[:k, :k] = old[1][:k, :k]
         self.half[:, :k] = old[2][:, :k]
