@@ -138,9 +138,10 @@ def winnow_bound(Z: Any, u: np.ndarray, model: Any) -> tuple[float, float, float
     best = (math.inf, radius, least if least > 0.0 else math.nan, math.nan, u)
     for margin in trials:
         slack = float(np.maximum(0.0, margin - margins).sum())
-        if margin <= start:
+        gain = eta * margin - eta * start
+        if gain <= 0.0:
             continue
-        bound = (entropy + eta * slack) / (eta * margin - eta * start) * (1.0 + 1e-12)
+        bound = (entropy + eta * slack) / gain * (1.0 + 1e-12)
         if bound < best[0]:
             best = (bound, radius, best[2], slack, u)
     return best
