@@ -23,6 +23,7 @@ from .design import row_chunks
 if TYPE_CHECKING:
     from .risk import Point, Risk
 
+NO_OFFSET = np.zeros(0)
 LARGEST_PROJECTION = 1500  # free parameters that are projected by a factored Hessian; beyond, conjugate gradients
 
 
@@ -38,7 +39,7 @@ def conjugate_sum(loss, ca, y, c, offset, start, stop):
             if a < low - slack or a > high + slack:
                 return math.inf
             a = min(max(a, low), high)
-            total += c[i] * (loss.conjugate(a, y[i]) - a * offset[i])
+            total += c[i] * (loss.conjugate(a, y[i]) - (a * offset[i] if offset.shape[0] > 0 else 0.0))
     return total
 
 
@@ -78,7 +79,7 @@ def upper_conjugate_sum(loss, ca, y, c, offset, score):
     for i in range(y.shape[0]):
         if c[i] > 0.0:
             a = ca[i] / c[i]
-            total += c[i] * (upper_conjugate(loss, a, y[i], score[i]) - a * offset[i])
+            total += c[i] * (upper_conjugate(loss, a, y[i], score[i]) - (a * offset[i] if offset.shape[0] > 0 else 0.0))
     return total
 
 
@@ -110,7 +111,7 @@ def _finished(risk: Risk, point: Point, ca: np.ndarray, z: np.ndarray) -> tuple[
 
 
 def _conjugates(risk: Risk, point: Point, ca: np.ndarray) -> float:
-    offset = np.broadcast_to(0.0, ca.shape) if risk.offset is None else risk.offset
+    offset = NO_OFFSET if risk.offset is None else risk.offset
     if hasattr(risk.loss, "conjugate") and hasattr(risk.loss, "slope_range"):
         fixed = np.ascontiguousarray(offset, dtype=float)
         return float(

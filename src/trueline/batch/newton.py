@@ -60,6 +60,8 @@ def newton(risk: Risk, start: np.ndarray) -> Iterator[Point]:
             return
         if matrix is not None:
             linearise(risk, point, following, direction, weights, matrix)
+            if point.passing:  # nothing looks back at it, and on a long input its vectors count
+                point.scores = point.slope = np.zeros(0)
             # The old Hessian stands in for the new one, which would cost a pass that the end may not need.
             new = full_gradient(risk, following)
             following.decrement = math.sqrt(max(0.0, float(new @ solve_symmetric(matrix, new))))
@@ -75,7 +77,9 @@ def linearise(
     penalty's conjugate magnifies; and they need no pass, since X̃Δ is the difference of the scores.
     """
     if type(risk) is Risk and np.array_equal(following.theta, point.theta + direction):
-        following.dual = point.slope + weights * (following.scores - point.scores)
+        following.dual = following.scores - point.scores
+        following.dual *= weights
+        following.dual += point.slope
         following.dual_z = -(risk.gradient(point) + matrix @ direction - risk.penalty.l2 * direction)
 
 

@@ -43,15 +43,24 @@ def class_factors(classes: np.ndarray, index: np.ndarray, given: Any, weights: A
     return [float(value) for value in factor]
 
 
+def row_weights(given: Any, factors: list[float], index: np.ndarray) -> np.ndarray:
+    """Row weights times their class's factor; where all are 1, a view of one number and not a vector."""
+    own = None if given is None else as_vector(given, "sample_weight", len(index), least=0.0)
+    if all(factor == 1.0 for factor in factors):
+        return np.broadcast_to(1.0, len(index)) if own is None else own
+    spread = np.array(factors)[index]
+    return spread if own is None else own * spread
+
+
 def labelled(y: Any, n: int) -> tuple[np.ndarray, np.ndarray]:
     """(classes, class number of each row); one class alone is refused."""
     y = np.asarray(y)
     if y.dtype.kind in "biu" and y.size and int(y.max()) - int(y.min()) < 1000:
         # Small whole numbers are counted, not sorted.
         low = int(y.min())
-        shifted = np.ravel(y).astype(np.int64) - low
+        shifted = (np.ravel(y) - low).astype(np.int32)
         present = np.flatnonzero(np.bincount(shifted))
-        place = np.zeros(present[-1] + 1, dtype=np.int64)
+        place = np.zeros(present[-1] + 1, dtype=np.int32)
         place[present] = np.arange(len(present))
         classes, index = (present + low).astype(y.dtype), place[shifted]
     else:
@@ -109,8 +118,7 @@ def fit_logistic(
     classes, index = labelled(y, n)
     if not C > 0.0:
         raise UsageError(f"C is {C!r}; a positive number is accepted, infinity for no penalty", where="C")
-    weights = np.ones(n) if sample_weight is None else as_vector(sample_weight, "sample_weight", n, least=0.0)
-    weights = weights * np.array(class_factors(classes, index, class_weight, weights))[index]
+    weights = row_weights(sample_weight, class_factors(classes, index, class_weight, sample_weight), index)
     total = float(weights.sum())
     if not total > 0.0:
         raise DataError("sample_weight is 0 in every row; some row must count", where="sample_weight")
@@ -193,8 +201,7 @@ def fit_margin(
     X = as_matrix(X, checked=checked)
     n, d = X.shape
     classes, index = labelled(y, n)
-    weights = np.ones(n) if sample_weight is None else as_vector(sample_weight, "sample_weight", n, least=0.0)
-    weights = weights * np.array(class_factors(classes, index, class_weight, weights))[index]
+    weights = row_weights(sample_weight, class_factors(classes, index, class_weight, sample_weight), index)
     total = float(weights.sum())
     if not total > 0.0:
         raise DataError("sample_weight is 0 in every row; some row must count", where="sample_weight")
