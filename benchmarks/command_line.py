@@ -1,0 +1,160 @@
+"""The command line: how long a cold process takes, and how fast a stream is learned, against the usual tools.
+
+Cold means a new process with bytecode present. Stream speeds are those of whole processes at two sizes: the difference
+leaves start-up out. Vowpal Wabbit runs from its Python package on the same rows, as its text and as its cache;
+Polars' own read of the same CSV is beside it.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+
+from .harness import Row, interleaved
+
+NAME = "The command line: start-up and streams"
+COLUMNS = 30
+
+
+def run(quick: bool) -> list[Row]:
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        return [*start_up(folder, 3 if quick else 9), *streams(folder, 60_000 if quick else 400_000, 2 if quick else 4)]
+
+
+def process(*words: object) -> Callable[[], None]:
+    """A call that runs one process to its end."""
+
+    def call() -> None:
+        subprocess.run(
+            [sys.executable, *map(str, words)],
+            check=True,
+            stdout=subprocess.DEVNULL,
+            env={**os.environ, "NO_COLOR": "1"},
+        )
+
+    return call
+
+
+def start_up(folder: Path, rounds: int) -> list[Row]:
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(500, 8))
+    y = X @ rng.normal(size=8) + rng.normal(size=500)
+    table = folder / "small.csv"
+    np.savetxt(
+        table, np.column_stack([X, y]), delimiter=",", header=",".join([*(f"x{j}" for j in range(8)), "y"]), comments=""
+    )
+    contenders = {
+        "help": process("-m", "trueline", "--help"),
+        "fit help": process("-m", "trueline", "fit", "--help"),
+        "fit": process("-m", "trueline", "fit", table, "--target", "y"),
+        "import sklearn.linear_model": process("-c", "import sklearn.linear_model"),
+        "sklearn fit": process(
+            "-c",
+            "import sys, numpy as np; from sklearn.linear_model import LinearRegression; "
+            "t = np.loadtxt(sys.argv[1], delimiter=',', skiprows=1); print(LinearRegression().fit(t[:, :-1], t[:, -1]).coef_)",
+            table,
+        ),
+        "statsmodels fit": process(
+            "-c",
+            "import sys, polars as pl, statsmodels.api as sm; t = pl.read_csv(sys.argv[1]).to_numpy(); "
+            "print(sm.OLS(t[:, -1], sm.add_constant(t[:, :-1])).fit().summary())",
+            table,
+        ),
+    }
+    best, _ = interleaved(contenders, rounds)
+    peer = best["import sklearn.linear_model"]
+    return [
+        Row("`trueline --help`, cold", best["help"], peer, "import sklearn.linear_model", note="aim: under 0.4 s"),
+        Row("`trueline fit --help`, cold", best["fit help"], peer, "import sklearn.linear_model"),
+        Row("`trueline fit` of a 500-row CSV, cold", best["fit"], peer, "import sklearn.linear_model", note="aim: under 1.5 s; with intervals, certificate and cross-validation"),
+        Row("the same", best["fit"], best["sklearn fit"], "a script with scikit-learn", note="coefficients only"),
+        Row("the same", best["fit"], best["statsmodels fit"], "a script with statsmodels", note="its summary"),
+    ]  # fmt: skip
+
+
+def write_rows(folder: Path, n: int, mark: str) -> dict[str, Path]:
+    """The same rows as CSV, Parquet and Vowpal Wabbit's text."""
+    import polars as pl
+
+    rng = np.random.default_rng(1)
+    X = rng.normal(size=(n, COLUMNS)).round(6)
+    y = (X @ rng.normal(size=COLUMNS) + rng.normal(size=n)).round(6)
+    names = [f"x{j}" for j in range(COLUMNS)]
+    frame = pl.DataFrame({name: X[:, j] for j, name in enumerate(names)} | {"y": y})
+    paths = {kind: folder / f"{mark}.{kind}" for kind in ("csv", "parquet", "vw", "cache")}
+    frame.write_csv(paths["csv"])
+    frame.write_parquet(paths["parquet"])
+    text = frame.select(
+        pl.concat_str(
+            [
+                pl.col("y").cast(pl.String),
+                pl.lit(" |"),
+                *(pl.concat_str([pl.lit(f" {name}:"), pl.col(name).cast(pl.String)]) for name in names),
+            ]
+        )
+    ).to_series()
+    paths["vw"].write_text("\n".join(text) + "\n")
+    return paths
+
+
+def vowpal(path: Path, *options: object) -> Callable[[], None]:
+    """Vowpal Wabbit over a file, driven by its own reader."""
+    words = " ".join(map(str, ["--quiet", "--no_stdin", *options]))
+    return process("-c", f"import vowpalwabbit as vw; m = vw.Workspace({f'-d {path} {words}'!r}); m.finish()")
+
+
+def streams(folder: Path, n: int, rounds: int) -> list[Row]:
+    """Rows a second of whole processes at n rows, less those at n/10: start-up drops out."""
+    small, large = write_rows(folder, n // 10, "small"), write_rows(folder, n, "large")
+
+    def ours(path: Path, *options: str) -> Callable[[], None]:
+        return process("-m", "trueline", "stream", path, "--target", "y", "-q", *options)
+
+    plain = ("--learner", "widrow-hoff", "--rate", "0.005", "--no-certificate")
+    proof = ("--learner", "widrow-hoff", "--rate", "0.005")
+    makers: dict[str, Callable[[dict[str, Path]], Callable[[], None]]] = {
+        "csv": lambda p: ours(p["csv"], *plain),
+        "csv, certificate": lambda p: ours(p["csv"], *proof),
+        "csv, default learner": lambda p: ours(p["csv"]),
+        "parquet": lambda p: ours(p["parquet"], *plain),
+        "parquet, certificate": lambda p: ours(p["parquet"], *proof),
+        "vw text": lambda p: vowpal(p["vw"]),
+        "vw cache": lambda p: vowpal(p["vw"], "--cache_file", p["cache"]),
+        "polars": lambda p: process("-c", f"import polars as pl; pl.read_csv({str(p['csv'])!r})"),
+    }
+    for paths in (small, large):
+        vowpal(paths["vw"], "--cache_file", paths["cache"])()  # writes the cache once
+        ours(paths["csv"], *plain)()
+    speeds = {}
+    best_small, _ = interleaved({name: make(small) for name, make in makers.items()}, rounds)
+    best_large, _ = interleaved({name: make(large) for name, make in makers.items()}, rounds)
+    for name in makers:
+        speeds[name] = (n - n // 10) / max(best_large[name] - best_small[name], 1e-9)
+    task = f"stream, d = {COLUMNS}, {n:,} rows"
+
+    def row(what: str, peer: str, aim: float | None, note: str = "") -> Row:
+        return Row(f"{task}: {what}", speeds[what], speeds[peer], peer, "rows/s", aim, note, larger_is_better=True)
+
+    return [
+        row("csv", "vw text", 1.5, "Widrow–Hoff, no certificate; or the next line"),
+        row("csv", "polars", 0.8, "Polars' own read of the same CSV"),
+        row("parquet", "vw cache", 2.0, "Widrow–Hoff, no certificate"),
+        row("csv, certificate", "vw text", None),
+        row("parquet, certificate", "vw cache", None),
+        row("csv, default learner", "vw text", None, "the mixture, with its certificate"),
+    ]
+
+
+if __name__ == "__main__":
+    began = time.perf_counter()
+    for found in run(quick=True):
+        print(found, f"{found.ratio:.2f}×")
+    print(f"{time.perf_counter() - began:.0f} s")
