@@ -1,4 +1,4 @@
-"""``python -m docs``: writes what is generated here: the pictures of every page and the help of every command."""
+"""``python -m docs [name …]``: writes what is generated here: the help of every command (cli) and each page's pictures."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import io
 import os
 import pathlib
 import pkgutil
+import sys
 
 HERE = pathlib.Path(__file__).parent
 NARROW = {"COLUMNS": "80", "TERMINAL_WIDTH": "80", "NO_COLOR": "1", "LINES": "40"}
@@ -41,13 +42,14 @@ def help_page() -> str:
     return "\n".join(parts).rstrip() + "\n"
 
 
-def run() -> None:
-    (HERE / "cli.md").write_text(help_page())
-    print("docs/cli.md")
+def run(names: list[str]) -> None:
+    if not names or "cli" in names:
+        (HERE / "cli.md").write_text(help_page())
+        print("docs/cli.md")
     pictures = HERE / "pictures"
     pictures.mkdir(exist_ok=True)
     for module in pkgutil.iter_modules([str(HERE)]):
-        if module.name == "__main__":
+        if module.name == "__main__" or (names and module.name not in names):
             continue
         draw = getattr(importlib.import_module(f"docs.{module.name}"), "draw", None)
         if draw is not None:
@@ -59,4 +61,4 @@ def run() -> None:
 
 
 if __name__ == "__main__":
-    run()
+    run(sys.argv[1:])

@@ -29,8 +29,12 @@ def paint(text: str, style: str, stream: TextIO | None = None) -> str:
 
 
 def width() -> int:
-    """The columns that there are: the terminal's, COLUMNS, or 80 (100 in a pipe or a file)."""
-    return shutil.get_terminal_size((80 if sys.stdout.isatty() else 100, 24)).columns
+    """The columns that there are: COLUMNS, the terminal's (also when only messages go to it), or 100 without one."""
+    if os.environ.get("COLUMNS", "").isdigit() or sys.stdout.isatty():
+        return max(40, shutil.get_terminal_size((80, 24)).columns)
+    with contextlib.suppress(OSError, ValueError):
+        return max(40, os.get_terminal_size(sys.stderr.fileno()).columns)
+    return 100
 
 
 def say(text: str) -> None:

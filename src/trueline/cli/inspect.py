@@ -27,6 +27,7 @@ def inspect(model: options.Model, json: options.Json = False) -> None:
 
 def describe(opened: Any) -> dict[str, Any]:
     """The model as plain values."""
+    from .streaming import HIDDEN
     from .telling import coefficient_rows
 
     proof, schema = opened.certificate(), opened.schema
@@ -42,7 +43,10 @@ def describe(opened: Any) -> dict[str, Any]:
         "command": opened.meta.get("command"),
         "columns": []
         if schema is None
-        else [{"name": c.name, "kind": c.kind, "levels": list(c.levels)} for c in schema.columns],
+        else [
+            {"name": c.name, "kind": c.kind, "levels": [level for level in c.levels if level != HIDDEN]}
+            for c in schema.columns
+        ],
         "where": None if schema is None else schema.where,
         "derive": {} if schema is None else dict(schema.derive),
         "missing": None if schema is None else schema.missing,

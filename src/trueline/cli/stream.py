@@ -204,11 +204,14 @@ def fitting(value: Any, size: int) -> str:
         return clip(value, size)
     if isinstance(value, float) and value.is_integer() and abs(value) < 10 ** (size - 1):
         return f"{value:.0f}"
-    for digits in range(min(6, size - 1), 0, -1):
+    for digits in range(min(6, size - 1), 2, -1):
         text = number(value, digits)
         if len(text) <= size:
             return text
-    return f"{value:.0e}"
+    short = [
+        f"{value:.{digits}e}".replace("e+0", "e").replace("e+", "e").replace("e-0", "e-") for digits in (3, 2, 1, 0)
+    ]
+    return next((text for text in short if len(text) <= size), short[-1])
 
 
 @contextlib.contextmanager

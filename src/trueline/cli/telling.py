@@ -70,16 +70,20 @@ def _plain_row(term: str, value: float) -> dict[str, Any]:
 
 
 def coefficient_table(rows: list[dict[str, Any]], room: int) -> str:
-    """The table for the screen; columns that do not fit are left out from the right."""
+    """The table for the screen; where names would have to be cut, numbers give a digit or two first."""
     shown = rows[:SHOWN]
     full = any(row["std_error"] is not None for row in shown)
     heads = ["term", "estimate", *(["std. error", "t", "p", "95 % from", "to"] if full else [])]
-    columns: list[list[str]] = [[row["term"] for row in shown]]
-    for name in ["estimate", *(["std_error", "t", "p", "low", "high"] if full else [])]:
-        show = p_value if name == "p" else number
-        columns.append([show(row[name]) if name != "t" else number(row[name], 4) for row in shown])
     marks = ["dim" if row["low"] is not None and row["low"] <= 0.0 <= row["high"] else "" for row in shown]
-    text = table(heads, columns, room=room, paint=paint, marks=marks)
+    text = ""
+    for digits in (5, 4, 3):
+        columns: list[list[str]] = [[row["term"] for row in shown]]
+        for name in ["estimate", *(["std_error", "t", "p", "low", "high"] if full else [])]:
+            show = p_value if name == "p" else lambda value: number(value, digits)  # noqa: B023
+            columns.append([number(row[name], min(4, digits)) if name == "t" else show(row[name]) for row in shown])
+        text = table(heads, columns, room=room, paint=paint, marks=marks)
+        if "…" not in text:
+            break
     return text + (f"\n… and {len(rows) - SHOWN:,} more (--json shows all)" if len(rows) > SHOWN else "")
 
 
