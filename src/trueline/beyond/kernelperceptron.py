@@ -1,0 +1,289 @@
+"""The perceptron in dual form: f(x) = Σ y_i K(x_i, x) over the rounds of mistakes, optionally on a budget.
+
+The bound N ≤ (R‖w‖ + ‖ξ‖₂)² lives in the kernel's feature space. The mistakes' signed Gram matrix S = ZZ' is factored,
+and the rows of Z are the mistakes as vectors of that space, so the linear perceptron's own bound applies. Beyond
+``FACTORED`` mistakes comparators are sought in the span of that many of them: still valid, a little weaker.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from .._jit import kernel
+from ..certify.records import Assumption, MistakeCertificate, Status
+from ..errors import DataError
+from ..online import inputs
+from ..online.mistakes import comparators, perceptron_bound
+from ..online.named import Layout
+from ..online.saving import describe, rebuild
+from ..parts.kernels import KERNELS, diagonal, gram
+from ..threads import spread
+
+FACTORED = 1_500
+
+
+@kernel(reassociate=True)
+def one_score(shape: Any, extra: float, rows: Any, signs: Any, norms: Any, size: int, x: Any) -> float:
+    """Σ sign·(K(x_j, x) + extra) over the expansion."""
+    norm = 0.0
+    for k in range(x.size):
+        norm += x[k] * x[k]
+    score = 0.0
+    for j in range(size):
+        dot = 0.0
+        for k in range(x.size):
+            dot += rows[j, k] * x[k]
+        score += signs[j] * (shape.value(dot, norms[j], norm) + extra)
+    return score
+
+
+@kernel
+def score_rows(
+    shape: Any, extra: float, rows: Any, signs: Any, norms: Any, size: int, X: Any, start: int, stop: int, out: Any
+) -> None:
+    """Scores of rows start … stop − 1: the same sums as in learning."""
+    for i in range(start, stop):
+        out[i] = one_score(shape, extra, rows, signs, norms, size, X[i])
+
+
+@kernel
+def learn_rows(
+    shape: Any, extra: float, X: Any, y: Any, start: int, rows: Any, signs: Any, norms: Any, size: int, oldest: int,
+    budget: int, out: Any,
+) -> tuple[int, int, int, int]:  # fmt: skip
+    """Learn rows in order until the end or until the room is full: (next row, size, oldest, mistakes)."""
+    mistakes = 0
+    i = start
+    while i < X.shape[0]:
+        if budget == 0 and size == rows.shape[0]:
+            break
+        score = one_score(shape, extra, rows, signs, norms, size, X[i])
+        out[i] = score
+        if y[i] * score <= 0.0:
+            mistakes += 1
+            place = size
+            if budget > 0 and size == budget:
+                place, oldest = oldest, (oldest + 1) % budget
+            else:
+                size += 1
+            norm = 0.0
+            for k in range(X.shape[1]):
+                rows[place, k] = X[i, k]
+                norm += X[i, k] * X[i, k]
+            signs[place] = y[i]
+            norms[place] = norm
+        i += 1
+    return i, size, oldest, mistakes
+
+
+class Head:
+    """One two-class learner: the expansion, with room to grow."""
+
+    def __init__(self, width: int, budget: int | None) -> None:
+        self.budget = budget or 0
+        self.rows = np.zeros((self.budget or 64, width))
+        self.signs, self.norms = np.zeros(len(self.rows)), np.zeros(len(self.rows))
+        self.size = self.oldest = self.mistakes = 0
+
+    def widen(self, width: int) -> None:
+        self.rows = np.pad(self.rows, ((0, 0), (0, width - self.rows.shape[1])))
+
+    def grow(self) -> None:
+        more = len(self.rows)
+        self.rows = np.pad(self.rows, ((0, more), (0, 0)))
+        self.signs, self.norms = np.pad(self.signs, (0, more)), np.pad(self.norms, (0, more))
+
+    def learn(self, shape: Any, extra: float, X: np.ndarray, y: np.ndarray) -> np.ndarray:
+        out, at = np.empty(len(y)), 0
+        while at < len(y):
+            if not self.budget and self.size == len(self.rows):
+                self.grow()
+            if isinstance(shape, tuple):
+                at, self.size, self.oldest, missed = learn_rows(
+                    shape, extra, X, y, at, self.rows, self.signs, self.norms, self.size, self.oldest, self.budget, out
+                )
+                self.mistakes += missed
+            else:
+                out[at] = self.scores(shape, extra, X[at : at + 1])[0]
+                if y[at] * out[at] <= 0.0:
+                    place = self.size
+                    if self.budget and self.size == self.budget:
+                        place, self.oldest = self.oldest, (self.oldest + 1) % self.budget
+                    else:
+                        self.size += 1
+                    self.rows[place], self.signs[place] = X[at], y[at]
+                    self.mistakes += 1
+                at += 1
+        return out
+
+    def scores(self, shape: Any, extra: float, X: np.ndarray) -> np.ndarray:
+        if not self.size:
+            return np.zeros(len(X))
+        rows, signs = self.rows[: self.size], self.signs[: self.size]
+        if isinstance(shape, tuple):
+            out = np.empty(len(X))
+            fixed = (shape, extra, self.rows, self.signs, self.norms, self.size, X)
+            step = max(64, -(-len(X) // 16))
+            spread(lambda a: score_rows(*fixed, a, min(a + step, len(X)), out), range(0, len(X), step))
+            return out
+        return gram(shape, X, rows) @ signs + extra * signs.sum()
+
+
+class KernelPerceptronModel:
+    """The record: one head for two classes, otherwise one a class."""
+
+    kind = "kernel_perceptron"
+    takes_parts = True
+
+    def __init__(self, shape: Any, intercept: bool, budget: int | None, classes: Any) -> None:
+        self.shape, self.extra, self.budget = shape, float(intercept), budget
+        self.classes = tuple(classes)
+        self.heads = [Head(0, budget) for _ in range(1 if len(self.classes) == 2 else len(self.classes))]
+        self.names: list[str] = []
+        self.examples = 0
+        self.progress: list[dict[str, Any]] = []
+
+    def _name(self, names: list[str]) -> None:
+        if len(set(names)) != len(names):
+            raise DataError("feature names repeat; give each column a name of its own", where="names")
+        self.names = list(names)
+        for head in self.heads:
+            head.widen(len(names))
+
+    def _take(self, X: Any) -> np.ndarray:
+        X = inputs.matrix(X)
+        if not self.names and not self.examples:
+            self._name([f"x{j}" for j in range(X.shape[1])])
+        inputs.check_width(X, len(self.names))
+        inputs.refuse_bad_rows(X, self.names)
+        return X  # type: ignore[no-any-return]
+
+    def learn(self, X: Any, y: Any, weights: Any = None, order: np.ndarray | None = None) -> np.ndarray:
+        """Learn rows in order; the scores before each update."""
+        if weights is not None:
+            raise DataError("the kernel perceptron counts rounds: it takes no weights", where="sample_weight")
+        X = self._take(X)
+        two = len(self.heads) == 1
+        codes = inputs.targets(y, len(X), "sign") if two else inputs.codes(y, len(X), len(self.classes))
+        if order is not None:
+            X, codes = np.ascontiguousarray(X[order]), codes[order]
+        signs = [codes] if two else [np.where(codes == k, 1.0, -1.0) for k in range(len(self.heads))]
+        found = [head.learn(self.shape, self.extra, X, sign) for head, sign in zip(self.heads, signs)]
+        self.examples += len(X)
+        return found[0] if two else np.column_stack(found)
+
+    def predict(self, X: Any) -> np.ndarray:
+        """Scores: one a row for two classes, otherwise one a row and class."""
+        X = self._take(X)
+        found = [head.scores(self.shape, self.extra, X) for head in self.heads]
+        return found[0] if len(found) == 1 else np.column_stack(found)
+
+    def learn_one(self, features: dict[str, float], y: Any, weight: float = 1.0) -> Any:
+        """Learn one example of named features; a name not seen before is a new column of zeros."""
+        if weight != 1.0:
+            raise DataError("the kernel perceptron counts rounds: it takes no weights", where="weight")
+        new = [name for name in features if name not in self.names]
+        row = named_row(features, [*self.names, *new])
+        if new:
+            self._name([*self.names, *new])
+        return self.learn(row, [y])[0]
+
+    def predict_one(self, features: dict[str, float]) -> Any:
+        """The score of one example of named features."""
+        if not self.names:
+            return 0.0 if len(self.heads) == 1 else np.zeros(len(self.heads))
+        return self.predict(named_row(features, self.names))[0]
+
+    def certificate(self) -> MistakeCertificate:
+        """Of several classes, the head that errs most against its bound."""
+        found = [self._proof(head) for head in self.heads]
+        return max(found, key=lambda proof: (not proof.proven, proof.bound))
+
+    def _proof(self, head: Head) -> MistakeCertificate:
+        theorem = "perceptron in the kernel's space: N ≤ (R‖w‖ + ‖ξ‖₂)²"
+        told: dict[str, Any] = {"examples": self.examples, "mistakes": head.mistakes, "theorem": theorem}
+        complete = head.mistakes == head.size
+        kept = Assumption(
+            "every mistake stays in the expansion", complete, float(head.mistakes), float(self.budget or math.inf),
+            "use budget=None",
+        )  # fmt: skip
+        if not complete:
+            advice = f"{head.mistakes - head.size} mistakes left the budget of {self.budget}; budget=None has a bound"
+            return MistakeCertificate(status=Status.VOID, assumptions=(kept,), advice=advice, **told)
+        if not head.size:
+            return MistakeCertificate(status=Status.PROVEN, assumptions=(kept,), bound=0.0, **told)
+        rows, signs = head.rows[: head.size], head.signs[: head.size]
+        some = np.unique(np.linspace(0, head.size - 1, min(head.size, FACTORED)).astype(int))
+        values, Q = np.linalg.eigh((gram(self.shape, rows[some]) + self.extra) * signs[some] * signs[some][:, None])
+        if values[0] < -1e-8 * values[-1]:
+            positive = Assumption("the kernel is an inner product", False, float(values[0]), 0.0, "use another kernel")
+            return MistakeCertificate(
+                status=Status.VOID, assumptions=(kept, positive), advice="the kernel is not an inner product", **told
+            )
+        good = values > 1e-10 * values[-1]
+        whiten = Q[:, good] / np.sqrt(values[good])
+        cross = (gram(self.shape, rows, rows[some]) + self.extra) * signs[:, None] * signs[some]
+        Z = cross @ whiten
+        squares = diagonal(self.shape, rows) + self.extra
+        lost = np.sqrt(np.maximum(squares - np.einsum("ij,ij->i", Z, Z), 0.0))
+        # The part of a row outside the span counts in its length but not in any comparator.
+        full = np.column_stack([Z, lost])
+        found = [perceptron_bound(full, np.append(u, 0.0), None) for u in comparators(Z, _InForce(Z))]
+        bound, radius, margin, slack, w = min(found, key=lambda item: item[0])
+        comparator = np.zeros(head.size)
+        comparator[some] = signs[some] * (whiten @ w[:-1])
+        return MistakeCertificate(
+            status=Status.PROVEN, assumptions=(kept,), radius=radius, margin=margin, slack=slack, bound=bound,
+            comparator=comparator, **told,
+        )  # fmt: skip
+
+    def to_state(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
+        """Every bit of it."""
+        arrays: dict[str, np.ndarray] = {}
+        for h, head in enumerate(self.heads):
+            for name in ("rows", "signs", "norms"):
+                arrays[f"{name}{h}"] = getattr(head, name)[: head.size]
+        return arrays, {
+            "shape": describe(self.shape) if isinstance(self.shape, tuple) else None, "intercept": bool(self.extra),
+            "budget": self.budget, "classes": list(self.classes), "names": self.names, "examples": self.examples,
+            "heads": [[head.size, head.oldest, head.mistakes] for head in self.heads],
+        }  # fmt: skip
+
+    @classmethod
+    def from_state(cls, arrays: dict[str, np.ndarray], meta: dict[str, Any], parts: Any = ()) -> KernelPerceptronModel:
+        """The record of a state."""
+        shape = rebuild(meta["shape"], KERNELS, "kernel", parts)
+        model = cls(shape, meta["intercept"], meta["budget"], meta["classes"])
+        model.examples = meta["examples"]
+        model._name(meta["names"])
+        for h, (head, counts) in enumerate(zip(model.heads, meta["heads"])):
+            head.size, head.oldest, head.mistakes = counts
+            while len(head.rows) < head.size:
+                head.grow()
+            for name in ("rows", "signs", "norms"):
+                getattr(head, name)[: head.size] = arrays[f"{name}{h}"]
+        return model
+
+
+class _InForce:
+    """What ``comparators`` asks of a model: the weights in force, which are the sum of all mistakes."""
+
+    fit_intercept = True
+
+    def __init__(self, Z: np.ndarray) -> None:
+        self.Z = Z
+
+    def weights(self) -> np.ndarray:
+        return self.Z.sum(axis=0)  # type: ignore[no-any-return]
+
+
+def named_row(features: dict[str, float], names: list[str]) -> np.ndarray:
+    """One row of a table with these columns from a dict; absent names are 0."""
+    layout = Layout(list(features), list(range(len(features))), len(features))
+    layout.fill(features)
+    inputs.refuse_bad_rows(layout.values[None, :], list(features))
+    values = dict(zip(features, layout.values))
+    return np.array([[values.get(name, 0.0) for name in names]])

@@ -1,0 +1,306 @@
+"""Robust M-estimation of a line: Σρ((y − θ·x)/s) made small, the scale s re-estimated from the residuals.
+
+A step is least squares with the weights ψ(u)/u of the present residuals u = r/s; at this s it never raises Σρ. The
+path, the scale, the stopping rule (``tol`` on the relative change of the residuals) and the standard errors are those of R's
+``rlm``: s is the median of |r| over 0.6745, or Huber's proposal 2; Var θ = [Σψ²s²/(n − p)]·(κ/mean ψ')²·(AᵀA)⁻¹ with
+κ = 1 + p·var(ψ')/(n·(mean ψ')²). AᵀA is formed once; a step subtracts from it only the rows whose weight is below 1.
+
+Redescending ψ have local minima, so that the start matters. The high-breakdown fit starts at an S-estimate and keeps
+its scale (an MM-estimate). "auto" keeps the fit from least squares, R's default, unless the S-estimate finds a scale
+under half of that fit's: then something sits where least squares went.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from typing import Any
+
+import numpy as np
+
+from ..certify.monotone import MonotoneCertificate, monotone
+from ..certify.records import Assumption, Status
+from ..errors import DataError, UsageError
+from ..threads import get_threads, spread
+from .highbreakdown import mad, one_thread_each, robust_start, rough_mad, s_scale, solved
+from .psi import psi_named
+
+SCALES = ("mad", "huber")
+STARTS = ("auto", "least-squares", "high-breakdown")
+PROPOSAL = 1.345
+KEPT = 0.5
+BLOCK = 2048
+
+
+@dataclasses.dataclass
+class RobustFit:
+    """θ with the intercept last (if there is one), the scale, each row's weight, and the figures for inference."""
+
+    theta: np.ndarray
+    scale: float
+    weights: np.ndarray
+    covariance: np.ndarray
+    certificate: MonotoneCertificate
+    iterations: int
+    start: str
+
+
+def proposal_two(residual: np.ndarray, scale: float, weights: np.ndarray | None, left: float) -> float:
+    """One step of Huber's proposal 2: s² = Σ min(r², k²s²)/((n − p)·γ), γ = E min(z², k²)."""
+    inside = math.erf(PROPOSAL / math.sqrt(2.0))
+    density = math.exp(-0.5 * PROPOSAL**2) / math.sqrt(2.0 * math.pi)
+    gamma = inside + PROPOSAL**2 * (1.0 - inside) - 2.0 * PROPOSAL * density
+    clipped = np.minimum(residual * residual, (PROPOSAL * scale) ** 2)
+    return math.sqrt(float(clipped.sum() if weights is None else clipped @ weights) / (left * gamma))
+
+
+class Table:
+    """The rows with an intercept column that is never stored: centred products, and weighted least squares."""
+
+    def __init__(self, X: np.ndarray, fit_intercept: bool, weights: np.ndarray | None) -> None:
+        self.X, self.fit_intercept, self.weights = X, fit_intercept, weights
+        self.count = float(len(X) if weights is None else weights.sum())
+        self.mean = np.average(X, axis=0, weights=weights) if fit_intercept else np.zeros(X.shape[1])
+        self.gram = self._gram(None, weights)
+        unit = np.sqrt(np.maximum(np.diagonal(self.gram), 1e-300))
+        values, vectors = np.linalg.eigh(self.gram / unit / unit[:, None])
+        kept = values > 1e-13 * values[-1]
+        self.rank = int(kept.sum())
+        self.inverse = (vectors[:, kept] / values[kept]) @ vectors[:, kept].T / unit / unit[:, None]
+
+    @property
+    def parameters(self) -> int:
+        return self.X.shape[1] + int(self.fit_intercept)
+
+    def rows(self, which: Any) -> np.ndarray:
+        """Centred rows, with the intercept's column last."""
+        B = self.X[which] - self.mean
+        return np.column_stack([B, np.ones(len(B))]) if self.fit_intercept else B
+
+    def _gram(self, which: np.ndarray | None, weights: np.ndarray | None) -> np.ndarray:
+        """Σ w·a·aᵀ over rows, by blocks that fit in the cache, spread over threads."""
+
+        def part(bounds: tuple[int, int]) -> np.ndarray:
+            G = np.zeros((self.parameters, self.parameters))
+            for a in range(bounds[0], bounds[1], BLOCK):
+                b = min(a + BLOCK, bounds[1])
+                B = self.rows(slice(a, b) if which is None else which[a:b])
+                G += B.T @ B if weights is None else (B * weights[a:b, None]).T @ B
+            return G
+
+        count = len(self.X) if which is None else len(which)
+        step = max(BLOCK, -(-count // (get_threads() or 1)))
+        pieces = [(a, min(a + step, count)) for a in range(0, count, step)]
+        return sum(spread(part, pieces), np.zeros((self.parameters, self.parameters)))
+
+    def scores(self, theta: np.ndarray) -> np.ndarray:
+        d = self.X.shape[1]
+        out = self.X @ theta[:d]
+        return out + theta[d] if self.fit_intercept else out
+
+    def _uncentred(self, found: np.ndarray) -> np.ndarray:
+        if self.fit_intercept:
+            found = found.copy()
+            found[-1] -= self.mean @ found[:-1]
+        return found
+
+    def _correlation(self, values: np.ndarray) -> np.ndarray:
+        total = float(values.sum())
+        slopes = self.X.T @ values - self.mean * total
+        return np.append(slopes, total) if self.fit_intercept else slopes
+
+    def step(self, residual: np.ndarray) -> np.ndarray:
+        """(AᵀA)⁻¹Aᵀ·residual."""
+        weighed = residual if self.weights is None else residual * self.weights
+        return self._uncentred(self.inverse @ self._correlation(weighed))
+
+    def reweighted(self, residual: np.ndarray, row_weights: np.ndarray) -> np.ndarray:
+        """(AᵀWA)⁻¹AᵀW·residual: how far θ moves when rows weigh this much (times their own weight)."""
+        w = row_weights if self.weights is None else row_weights * self.weights
+        lower = np.flatnonzero(row_weights < 1.0)
+        if len(lower) < 0.5 * len(w):
+            lost = 1.0 - row_weights[lower]
+            G = self.gram - self._gram(lower, lost if self.weights is None else lost * self.weights[lower])
+        else:
+            G = self._gram(None, w)
+        unit = np.sqrt(np.maximum(np.diagonal(G), 1e-300))
+        return self._uncentred(solved(G / unit / unit[:, None], self._correlation(w * residual) / unit) / unit)
+
+    def stationarity(self, psi: np.ndarray) -> float:
+        """The largest correlation of a column with ψ(r/s): 0 at a solution."""
+        weighed = psi if self.weights is None else psi * self.weights
+        size = np.sqrt(np.diagonal(self.gram) * max(float(weighed @ psi), 1e-300))
+        return float(np.max(np.abs(self._correlation(weighed)) / np.where(size > 0.0, size, 1.0)))
+
+    def unscaled(self) -> np.ndarray:
+        """(AᵀA)⁻¹ with the intercept first."""
+        if not self.fit_intercept:
+            return self.inverse
+        d = self.X.shape[1]
+        change = np.eye(d + 1)
+        change[d, :d] = -self.mean
+        order = [d, *range(d)]
+        return (change @ self.inverse @ change.T)[np.ix_(order, order)]
+
+    def stored(self) -> np.ndarray:
+        return np.column_stack([self.X, np.ones(len(self.X))]) if self.fit_intercept else self.X
+
+
+def check(psi: Any, tuning: Any, scale: Any, start: Any) -> Any:
+    """The ψ, or a refusal that names the parameter."""
+    if scale not in SCALES:
+        raise UsageError(f"scale is {scale!r}; 'mad' or 'huber' (proposal 2) is accepted", where="scale")
+    if start not in STARTS:
+        raise UsageError(f"start is {start!r}; one of {', '.join(STARTS)} is accepted", where="start")
+    return psi_named(psi, tuning)
+
+
+def fit_robust(
+    X: np.ndarray,
+    y: np.ndarray,
+    weights: np.ndarray | None = None,
+    *,
+    psi: Any = "huber",
+    tuning: Any = None,
+    scale: str = "mad",
+    start: str = "auto",
+    fit_intercept: bool = True,
+    tol: float = 1e-4,
+    max_iter: int = 100,
+    seed: int = 0,
+) -> RobustFit:
+    """Reweighting from least squares with a moving scale, or from an S-estimate with its scale kept."""
+    with one_thread_each():
+        return _fit(X, y, weights, psi, tuning, scale, start, fit_intercept, tol, max_iter, seed)
+
+
+def _fit(
+    X: np.ndarray, y: np.ndarray, weights: np.ndarray | None, psi: Any, tuning: Any, scale: str, start: str,
+    fit_intercept: bool, tol: float, max_iter: int, seed: int,
+) -> RobustFit:  # fmt: skip
+    part = check(psi, tuning, scale, start)
+    table = Table(X, fit_intercept, weights)
+    left = table.count - table.rank
+    if left <= 0:
+        raise DataError(
+            f"{table.count:g} rows cannot judge {table.parameters} parameters and a scale: n_samples={len(y)}, and robust "
+            "regression needs more rows than parameters",
+            where="X",
+        )
+    plain = (
+        None if start == "high-breakdown" else _Run(table, y, part, scale, left).go(table.step(y), None, tol, max_iter)
+    )
+    chosen = plain
+    if start == "high-breakdown" or (start == "auto" and part.redescending):
+        s, theta = robust_start(table.stored(), y, weights, seed=seed)
+        if plain is None or s < KEPT * s_scale(plain.residual, plain.scale or s, weights, len(y), table.rank):
+            chosen = _Run(table, y, part, scale, left).go(theta, s, tol, max_iter)
+    assert chosen is not None
+    return chosen.result(psi, tol)
+
+
+class _Run:
+    """One descent: the present point, and the objective around every step."""
+
+    def __init__(self, table: Table, y: np.ndarray, part: Any, scale: str, left: float) -> None:
+        self.table, self.y, self.part, self.kind, self.left = table, y, part, scale, left
+        self.before: list[float] = []
+        self.after: list[float] = []
+        self.change = math.inf
+        self.high = False
+        self.floor = 1e-13 * max(float(np.abs(y).max()), 1e-300)
+
+    def total(self, values: np.ndarray) -> float:
+        return float(values.sum() if self.table.weights is None else values @ self.table.weights)
+
+    def go(self, theta: np.ndarray, fixed: float | None, tol: float, max_iter: int) -> _Run:
+        table, part, y = self.table, self.part, self.y
+        self.high = fixed is not None
+        self.theta, self.residual = theta, y - table.scores(theta)
+        self.scale = mad(self.residual, table.weights) if fixed is None else fixed
+        for _ in range(max_iter):
+            if fixed is None and self.kind == "mad":
+                self.scale = rough_mad(self.residual, table.weights)
+            elif fixed is None:
+                self.scale = proposal_two(self.residual, self.scale, table.weights, self.left)
+            if not self.scale > self.floor:
+                break
+            u = self.residual / self.scale
+            self.before.append(self.total(part.rho(u)))
+            self.theta = self.theta + table.reweighted(self.residual, part.weight(u))
+            new = y - table.scores(self.theta)
+            self.after.append(self.total(part.rho(new / self.scale)))
+            moved = self.total((new - self.residual) ** 2) / max(1e-20, self.total(self.residual**2))
+            self.residual, self.change = new, math.sqrt(moved)
+            if self.change <= tol:
+                break
+        return self
+
+    def result(self, name: str, tol: float) -> RobustFit:
+        table, part, s = self.table, self.part, self.scale
+        exact = not s > self.floor
+        if exact:  # at least half of the rows lie on one plane: only they count
+            row_weights = (np.abs(self.residual) <= 1e3 * self.floor).astype(float)
+            covariance, stationarity, objective = np.zeros((table.parameters,) * 2), 0.0, 0.0
+        else:
+            u = self.residual / s
+            row_weights = part.weight(u)
+            covariance = rlm_covariance(table, part, u, s, self.left, self.total)
+            stationarity, objective = table.stationarity(part.psi(u)), self.total(part.rho(u))
+        return RobustFit(
+            self.theta,
+            float(s),
+            row_weights,
+            covariance,
+            _certificate(self, name, exact, tol, objective, stationarity),
+            len(self.after),
+            "high-breakdown" if self.high else "least-squares",
+        )
+
+
+def rlm_covariance(table: Table, part: Any, u: np.ndarray, s: float, left: float, total: Any) -> np.ndarray:
+    """Huber's first asymptotic form, intercept first."""
+    slope = part.slope(u)
+    mean = total(slope) / table.count
+    if not mean > 0.0:
+        return np.full((table.parameters,) * 2, np.nan)
+    variance = total((slope - mean) ** 2) / max(table.count - 1.0, 1.0)
+    kappa = 1.0 + table.parameters * variance / (table.count * mean * mean)
+    spread = total((s * part.psi(u)) ** 2) / left
+    return spread * (kappa / mean) ** 2 * table.unscaled()
+
+
+def _certificate(
+    run: _Run, name: str, exact: bool, tol: float, objective: float, stationarity: float
+) -> MonotoneCertificate:
+    before, after = tuple(run.before), tuple(run.after)
+    converged = exact or run.change <= tol
+    note = {
+        "huber": "bounded pull in y, but a single row far out in x can carry the fit away",
+        "cauchy": "pull falls with distance but never ends",
+    }.get(name, "rows beyond the last constant do not pull")
+    if run.high:
+        note += "; started where fewer than half of the rows cannot move it"
+    elif run.part.redescending:
+        note += "; started at least squares, whose scale the high-breakdown start did not undercut"
+    return MonotoneCertificate(
+        status=Status.PROVEN if converged and monotone(before, after, rising=False) else Status.NOT_PROVEN,
+        advice="" if converged else f"the last step changed the residuals by {run.change:.2g}; raise max_iter or tol",
+        assumptions=(
+            Assumption(
+                "the objective is convex at the final scale",
+                not run.part.redescending,
+                remedy="psi='huber' has no local minima",
+            ),
+            Assumption(
+                "the columns are independent", run.table.rank == run.table.parameters, remedy="remove dependent columns"
+            ),
+        ),
+        objective=objective,
+        before=before,
+        after=after,
+        stationarity=stationarity,
+        degrees_of_freedom=float(run.table.rank),
+        breakdown=0.5 if run.high and name in ("bisquare", "hampel", "andrews") else 0.0,
+        note="at least half of the rows lie exactly on the fit" if exact else note,
+    )

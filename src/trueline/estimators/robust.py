@@ -1,0 +1,280 @@
+"""RobustRegression and OutlierMixture: a line that stray rows do not bend."""
+
+from __future__ import annotations
+
+import numbers
+import warnings
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator, RegressorMixin
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+
+from ..beyond.outliers import fit_mixture, outlier_probability
+from ..beyond.robust import check, fit_robust
+from ..errors import DataError, UsageError
+from ..model.linear import Interval, LinearModel, as_terms
+from ..onepass.distributions import normal_quantile
+from .logistic import LinearRecord
+
+
+class StrayProof(LinearRecord, RegressorMixin, BaseEstimator):
+    """What the two share: the door, prediction and the record."""
+
+    def _arrays(self, X: Any, y: Any, sample_weight: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
+        estimator: Any = self
+        for name, least in (("tol", 0.0), ("max_iter", 1)):
+            value = getattr(estimator, name)
+            if not isinstance(value, numbers.Real) or not float(value) >= least:
+                raise UsageError(f"{name} is {value!r}; a number of at least {least} is accepted", where=name)
+        X, y = validate_data(self, X, y, dtype=np.float64, y_numeric=True, order="C")
+        y = np.asarray(y, dtype=np.float64)
+        if sample_weight is not None:
+            sample_weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+            if not sample_weight.any():
+                raise DataError("all weights are zero; at least one row needs a positive weight", where="sample_weight")
+            if (sample_weight == 0.0).any():
+                kept = sample_weight > 0.0
+                self._kept = kept
+                return X[kept], y[kept], sample_weight[kept]
+        self._kept = None
+        return X, y, sample_weight
+
+    def _spread_out(self, values: np.ndarray) -> np.ndarray:
+        """One value for each row that came in; rows of weight 0 took no part and have NaN."""
+        if self._kept is None:
+            return values
+        out = np.full(len(self._kept), np.nan)
+        out[self._kept] = values
+        return out
+
+    def _linear(self, theta: np.ndarray, certificate: Any, statistics: dict[str, Any]) -> LinearModel:
+        estimator: Any = self
+        d = estimator.n_features_in_
+        intercept = float(theta[d]) if estimator.fit_intercept else 0.0
+        terms = as_terms(getattr(estimator, "feature_names_in_", None), d)
+        if not certificate.proven:
+            warnings.warn(f"{type(self).__name__}: {certificate}", ConvergenceWarning, stacklevel=3)
+        return LinearModel(terms, theta[:d], intercept, certificate=certificate, statistics=statistics)
+
+    def predict(self, X: Any) -> np.ndarray:
+        """θ·x + intercept."""
+        check_is_fitted(self)
+        X = validate_data(self, X, dtype=np.float64, reset=False)
+        return np.asarray(self.model_.predict(X))
+
+
+class RobustRegression(StrayProof):
+    """M-estimation of a line, with R's ``rlm`` values, weights per row and asymptotic standard errors.
+
+    Parameters
+    ----------
+    psi : "huber", "bisquare", "hampel", "andrews" or "cauchy"
+        How much a residual may pull; all but Huber's fall again for distant rows (redescend).
+    scale : "mad" or "huber"
+        The residuals' scale: the median of their size over 0.6745, or Huber's proposal 2.
+    tuning : float, tuple or None
+        The constants of ψ in units of the scale; None takes R's.
+    start : "auto", "least-squares" or "high-breakdown"
+        "high-breakdown" begins at an S-estimate and keeps its scale (an MM-estimate), which fewer than half of the rows
+        cannot carry away. "auto" begins at least squares as R does, and for the redescending ψ takes the high-breakdown
+        fit instead when its scale is below half of what the other finds.
+    tol : float
+        Relative change of the residuals that ends the iteration; R's 1e-4. Smaller values go on to the fixed point.
+    max_iter : int
+    fit_intercept : bool
+    random_state : int
+        Seed of the resampling.
+
+    Attributes
+    ----------
+    coef_, intercept_, scale_, weights_, n_iter_, start_
+        ``weights_`` has one number a row: 1 counts fully, 0 not at all.
+    std_errors_ : array
+        Of the intercept (if there is one) and the coefficients; ``summary()`` has the table.
+    certificate_ : MonotoneCertificate
+        ``.before`` and ``.after`` each step, ``.stationarity``, ``.breakdown`` and ``.note``.
+
+    Examples
+    --------
+    >>> import numpy as np, trueline as tl
+    >>> X = np.arange(10.0)[:, None]
+    >>> y = 2 * X[:, 0] + 1 + 0.1 * np.cos(7 * X[:, 0])
+    >>> y[9] = 100.0
+    >>> model = tl.RobustRegression("bisquare").fit(X, y)
+    >>> model.coef_.round(1), float(model.weights_[9])
+    (array([2.]), 0.0)
+    """
+
+    def __init__(
+        self,
+        psi="huber",
+        *,
+        scale="mad",
+        tuning=None,
+        start="auto",
+        tol=1e-4,
+        max_iter=100,
+        fit_intercept=True,
+        random_state=0,
+    ):
+        self.psi = psi
+        self.scale = scale
+        self.tuning = tuning
+        self.start = start
+        self.tol = tol
+        self.max_iter = max_iter
+        self.fit_intercept = fit_intercept
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
+        """Fit; whole weights count as repetitions of their rows."""
+        check(self.psi, self.tuning, self.scale, self.start)
+        X, y, weights = self._arrays(X, y, sample_weight)
+        fit = fit_robust(
+            X,
+            y,
+            weights,
+            psi=self.psi,
+            tuning=self.tuning,
+            scale=self.scale,
+            start=self.start,
+            fit_intercept=bool(self.fit_intercept),
+            tol=float(self.tol),
+            max_iter=int(self.max_iter),
+            seed=seed_of(self.random_state),
+        )
+        statistics = {
+            "family": f"robust ({self.psi})",
+            "n": len(y),
+            "fit_intercept": bool(self.fit_intercept),
+            "covariance": fit.covariance,
+            "dispersion": fit.scale,
+            "scale": fit.scale,
+            "weights": self._spread_out(fit.weights),
+            "start": fit.start,
+            "iterations": fit.iterations,
+            "notes": [fit.certificate.note],
+        }
+        self._hold(self._linear(fit.theta, fit.certificate, statistics))
+        return self
+
+    def _hold(self, record: LinearModel) -> None:
+        super()._hold(record)
+        s = record.statistics
+        self.scale_, self.weights_, self.start_ = s["scale"], s["weights"], s["start"]
+        self.std_errors_ = np.sqrt(np.maximum(np.diagonal(s["covariance"]), 0.0))
+
+    def predict(self, X: Any, interval: float | None = None) -> Any:
+        """Predictions; with ``interval=0.95`` also the ends of the asymptotic interval of the mean."""
+        mean = super().predict(X)
+        if interval is None:
+            return mean
+        if not isinstance(interval, numbers.Real) or not 0.0 < float(interval) < 1.0:
+            raise UsageError(f"interval must lie between 0 and 1, not {interval!r}", where="interval")
+        rows = np.asarray(validate_data(self, X, dtype=np.float64, reset=False))
+        design = np.column_stack([np.ones(len(rows)), rows]) if self.fit_intercept else rows
+        V = self.model_.statistics["covariance"]
+        half = normal_quantile(interval) * np.sqrt(np.maximum(np.einsum("ij,ij->i", design @ V, design), 0.0))
+        return Interval(mean, mean - half, mean + half)
+
+
+class OutlierMixture(StrayProof):
+    """A line and a wide Gaussian of outliers, by maximum likelihood: every row gets its probability of being stray.
+
+    With probability p a row is y ~ N(θ·x, σ²), otherwise y ~ N(μ, σ_huge²); EM from several starts. The likelihood never
+    falls; starts that collapse onto few rows are degenerate and not chosen.
+
+    Parameters
+    ----------
+    n_starts : int
+        An S-estimate, least squares, and lines through random rows.
+    tol, max_iter
+        EM ends when the log-likelihood grows by less than ``tol`` of itself.
+    fit_intercept : bool
+    random_state : int
+
+    Attributes
+    ----------
+    coef_, intercept_, probability_ (p), sigma_, mu_, sigma_huge_
+    outlier_probability_ : array
+        One number a training row.
+    log_likelihood_, n_iter_
+    certificate_ : MonotoneCertificate
+        The log-likelihood around each step; "degenerate" where every start collapsed.
+
+    Examples
+    --------
+    >>> import numpy as np, trueline as tl
+    >>> X = np.arange(12.0)[:, None]
+    >>> y = 2 * X[:, 0] + 1 + 0.1 * np.cos(7 * X[:, 0])
+    >>> y[[3, 8]] = 90.0, -60.0
+    >>> model = tl.OutlierMixture().fit(X, y)
+    >>> np.flatnonzero(model.outlier_probability_ > 0.5), model.coef_.round(1)
+    (array([3, 8]), array([2.]))
+    """
+
+    def __init__(self, *, n_starts=10, tol=1e-9, max_iter=1000, fit_intercept=True, random_state=0):
+        self.n_starts = n_starts
+        self.tol = tol
+        self.max_iter = max_iter
+        self.fit_intercept = fit_intercept
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
+        """Fit; whole weights count as repetitions of their rows."""
+        if not isinstance(self.n_starts, numbers.Integral) or int(self.n_starts) < 1:
+            raise UsageError(
+                f"n_starts is {self.n_starts!r}; a whole number of at least 1 is accepted", where="n_starts"
+            )
+        X, y, weights = self._arrays(X, y, sample_weight)
+        best, _ = fit_mixture(
+            X,
+            y,
+            weights,
+            fit_intercept=bool(self.fit_intercept),
+            starts=int(self.n_starts),
+            tol=float(self.tol),
+            max_iter=int(self.max_iter),
+            seed=seed_of(self.random_state),
+        )
+        statistics = {
+            "family": "line among outliers",
+            "n": len(y),
+            "fit_intercept": bool(self.fit_intercept),
+            "probability": best.probability,
+            "sigma": best.sigma,
+            "mu": best.mu,
+            "sigma_huge": best.sigma_huge,
+            "log_likelihood": best.log_likelihood,
+            "outlier_probability": self._spread_out(best.outlier),
+            "iterations": len(best.trace) - 1,
+        }
+        self._hold(self._linear(best.theta, best.certificate, statistics))
+        return self
+
+    def _hold(self, record: LinearModel) -> None:
+        super()._hold(record)
+        for name in ("probability", "sigma", "mu", "sigma_huge", "log_likelihood", "outlier_probability"):
+            setattr(self, f"{name}_", record.statistics[name])
+
+    def outlier_probability(self, X: Any, y: Any) -> np.ndarray:
+        """The probability that each of these rows is an outlier."""
+        check_is_fitted(self)
+        X, y = validate_data(self, X, y, dtype=np.float64, y_numeric=True, reset=False)
+        y = np.asarray(y, dtype=np.float64)
+        return outlier_probability(self.model_.statistics, y - self.model_.predict(X), y)
+
+
+def seed_of(random_state: Any) -> int:
+    """A whole number from what scikit-learn calls a random state."""
+    if random_state is None:
+        return 0
+    if isinstance(random_state, numbers.Integral) and int(random_state) >= 0:
+        return int(random_state)
+    if isinstance(random_state, np.random.RandomState):
+        return int(random_state.randint(np.iinfo(np.int32).max))
+    raise UsageError(
+        f"random_state is {random_state!r}; a whole number of at least 0 is accepted", where="random_state"
+    )
