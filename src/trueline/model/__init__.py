@@ -25,6 +25,8 @@ KINDS: dict[str, str] = {
     "moments": "trueline.onepass.moments:Moments",
     "filter": "trueline.signal.filters:AdaptiveFilter",
     "components": "trueline.onepass.components:Components",
+    "kernel": "trueline.beyond.kernel:KernelModel",
+    "kernel_perceptron": "trueline.beyond.kernelperceptron:KernelPerceptronModel",
 }
 
 

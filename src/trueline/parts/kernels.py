@@ -1,0 +1,128 @@
+"""Kernels K(x, z): similarities that are inner products somewhere. A part sees x·z, ‖x‖² and ‖z‖², which is enough
+for the linear, polynomial and Gaussian ones and for any of a user's own that depends on the same three numbers.
+
+A callable ``k(X, Z) -> matrix`` is taken too; it runs as it is, never compiled.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from .._jit import kernel
+from ..errors import UsageError
+from ..threads import spread
+from .door import part
+
+
+class Linear(NamedTuple):
+    """x·z."""
+
+    unit: float = 1.0  # Numba needs a field
+    name = "linear"
+    radial = False
+
+    def value(self, dot, norm_x, norm_z):
+        return dot
+
+
+class Polynomial(NamedTuple):
+    """(gamma·x·z + coef0)^degree: an inner product for coef0 ≥ 0 and a whole degree."""
+
+    gamma: float = 1.0
+    coef0: float = 1.0
+    degree: float = 3.0
+    name = "polynomial"
+    radial = False
+
+    def value(self, dot, norm_x, norm_z):
+        return (self.gamma * dot + self.coef0) ** self.degree
+
+
+class Gaussian(NamedTuple):
+    """exp(−gamma·‖x − z‖²)."""
+
+    gamma: float = 1.0
+    name = "gaussian"
+    radial = True  # depends on x − z alone, so that the rows may be centred first and lose fewer digits
+
+    def value(self, dot, norm_x, norm_z):
+        return math.exp(-self.gamma * max(0.0, norm_x + norm_z - 2.0 * dot))
+
+
+KERNELS: dict[str, Any] = {cls.name: cls for cls in (Linear, Polynomial, Gaussian)}
+
+
+def similarity(given: Any, gamma: float = 1.0, coef0: float = 1.0, degree: float = 3.0) -> Any:
+    """The kernel of this name, the given part, or the given callable.
+
+    >>> similarity("polynomial", degree=2)
+    Polynomial(gamma=1.0, coef0=1.0, degree=2.0)
+    """
+    if callable(given) and not isinstance(given, (tuple, type)):
+        return given
+    if not isinstance(given, str):
+        return part(given, KERNELS, "kernel", ("value",), {})
+    if given in ("gaussian", "polynomial") and not 0.0 < gamma < math.inf:
+        raise UsageError(f"gamma is {gamma!r}; a positive number or 'scale' is accepted", where="gamma")
+    if given == "polynomial":
+        if not coef0 >= 0.0:
+            raise UsageError(f"coef0 is {coef0!r}; a number of at least 0 is accepted", where="coef0")
+        if isinstance(degree, bool) or not (degree >= 1 and float(degree).is_integer()):
+            raise UsageError(f"degree is {degree!r}; a whole number of at least 1 is accepted", where="degree")
+    fields = {"gaussian": {"gamma": gamma}, "polynomial": {"gamma": gamma, "coef0": coef0, "degree": degree}}
+    return part(given, KERNELS, "kernel", ("value",), fields.get(given, {}))
+
+
+@kernel
+def fill(shape: Any, dots: Any, norms_x: Any, norms_z: Any, start: int, stop: int) -> None:
+    """Put K(x_i, z_j) in the place of x_i·z_j for rows start … stop − 1."""
+    for i in range(start, stop):
+        for j in range(dots.shape[1]):
+            dots[i, j] = shape.value(dots[i, j], norms_x[i], norms_z[j])
+
+
+def gram(shape: Any, X: np.ndarray, Z: np.ndarray | None = None) -> np.ndarray:
+    """The matrix of K(x_i, z_j); Z = None is X itself, exactly symmetric."""
+    if not isinstance(shape, tuple):
+        return checked_matrix(shape, X, X if Z is None else Z)
+    if getattr(shape, "radial", False):
+        middle = (X if Z is None else Z).mean(axis=0)
+        X, Z = X - middle, None if Z is None else Z - middle
+    Z = X if Z is None else Z
+    dots = X @ Z.T
+    if isinstance(shape, Linear):
+        return dots
+    norms_x = np.einsum("ij,ij->i", X, X)
+    norms_z = norms_x if Z is X else np.einsum("ij,ij->i", Z, Z)
+    if Z is X:
+        np.fill_diagonal(dots, norms_x)  # BLAS rounds x·x otherwise than the norm; a distance to oneself is 0
+    step = max(1, 2_000_000 // max(1, len(Z)))
+    spread(lambda start: fill(shape, dots, norms_x, norms_z, start, min(start + step, len(X))), range(0, len(X), step))
+    return dots
+
+
+def diagonal(shape: Any, X: np.ndarray) -> np.ndarray:
+    """K(x_i, x_i)."""
+    value = getattr(shape, "value", None)
+    if value is None:
+        return np.array([float(checked_matrix(shape, row[None, :], row[None, :])[0, 0]) for row in X])
+    norms = np.einsum("ij,ij->i", X, X)
+    return np.array([value(v, v, v) for v in norms])
+
+
+def checked_matrix(function: Callable[..., Any], X: np.ndarray, Z: np.ndarray) -> np.ndarray:
+    """What a user's callable gives, or a refusal that names it."""
+    K = np.ascontiguousarray(function(X, Z), dtype=np.float64)
+    if K.shape != (len(X), len(Z)):
+        raise UsageError(
+            f"the kernel gave an array of shape {K.shape} for {len(X)} and {len(Z)} rows; it must give "
+            f"({len(X)}, {len(Z)}): one value a pair",
+            where="kernel",
+        )
+    if not np.isfinite(K).all():
+        raise UsageError("the kernel gave a value that is not finite", where="kernel")
+    return K
