@@ -26,7 +26,10 @@ COLUMNS = 30
 def run(quick: bool) -> list[Row]:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        return [*start_up(folder, 3 if quick else 9), *streams(folder, 60_000 if quick else 400_000, 2 if quick else 4)]
+        return [
+            *start_up(folder, 3 if quick else 9),
+            *streams(folder, 200_000 if quick else 800_000, 2 if quick else 4),
+        ]
 
 
 def process(*words: object) -> Callable[[], None]:
