@@ -1,0 +1,289 @@
+"""``trueline serve``: open the store, recover, listen."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json as jsons
+import logging
+import re
+import signal
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from ..errors import ModelError, TruelineError, UsageError
+
+UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
+
+
+def serve(
+    model: Annotated[
+        str | None, typer.Argument(help="A model file made by trueline stream.", show_default=False)
+    ] = None,
+    features: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--features", help="A schema.json: a model that starts from nothing; may be repeated.", show_default=False
+        ),
+    ] = None,
+    name: Annotated[
+        str | None,
+        typer.Option(help="The name of the model file's model; default: the file's name.", show_default=False),
+    ] = None,
+    store: Annotated[str, typer.Option(help="The database of the service.")] = "state.db",
+    host: Annotated[
+        str, typer.Option(help="The address to listen at; another than loopback needs --token-file.")
+    ] = "127.0.0.1",
+    port: Annotated[int, typer.Option(help="The port; 0 takes a free one.", min=0, max=65535)] = 8000,
+    token_file: Annotated[
+        str | None,
+        typer.Option("--token-file", help="Lines 'scopes token'; scopes: predict, learn, admin.", show_default=False),
+    ] = None,
+    retention: Annotated[
+        str, typer.Option(help="How long a prediction waits for its label: 90s, 10m, 12h, 7d.")
+    ] = "7d",
+    durability: Annotated[
+        str, typer.Option(help="full: survives power loss; process: survives kill −9 only.")
+    ] = "full",
+    snapshot_every: Annotated[int, typer.Option("--snapshot-every", help="Labels between snapshots.", min=1)] = 20_000,
+    restore: Annotated[
+        str | None,
+        typer.Option(help="Begin from a backup: copied to --store, which must not exist.", show_default=False),
+    ] = None,
+    tls_certificate: Annotated[
+        str | None, typer.Option("--tls-certificate", help="A PEM file; with --tls-key, HTTPS.", show_default=False)
+    ] = None,
+    tls_key: Annotated[str | None, typer.Option("--tls-key", help="The certificate's key.", show_default=False)] = None,
+    json: Annotated[bool, typer.Option("--json", help="Say where the service listens as one JSON object.")] = False,
+) -> int:
+    """Serve models that learn: predict now, learn when the label arrives, lose nothing.
+
+    A label that was acknowledged survives kill −9 and power loss, and is learned exactly once within the retention window.
+
+    [bold]Examples[/bold]
+
+    trueline serve --features schema.json
+
+    trueline serve m.tl --store live.db --port 9000
+    """
+    from .guard import LOOPBACK, read_tokens
+
+    seconds = duration(retention)
+    if durability not in ("full", "process"):
+        raise UsageError(f"--durability is full or process, not {durability!r}", where="durability")
+    tokens = read_tokens(token_file) if token_file is not None else None
+    if host not in LOOPBACK and tokens is None:
+        raise UsageError(
+            f"listening at {host} needs --token-file: off loopback every request carries a token", where="token-file"
+        )
+    if (tls_certificate is None) != (tls_key is None):
+        raise UsageError("--tls-certificate and --tls-key go together", where="tls-key")
+    for file in (tls_certificate, tls_key):
+        if file is not None and not Path(file).is_file():
+            raise UsageError(f"there is no file {file}", where="tls-certificate")
+    wanted = wanted_models(model, name, features or [])
+    if restore is not None:
+        _restored(restore, store)
+    from .store import Store
+
+    opened = Store(store, durability)
+    try:
+        code = asyncio.run(
+            _run(opened, wanted, seconds, snapshot_every, host, port, tokens, (tls_certificate, tls_key), json),
+            **_loop(),
+        )
+    except KeyboardInterrupt:
+        return 0
+    finally:
+        opened.abandon()
+    if code:
+        raise TruelineError(
+            "the store failed and the service stopped; every acknowledged label is safe: mend the disk, then start again",
+            where="store",
+        )
+    return code
+
+
+def _loop() -> dict[str, Any]:
+    """uvloop where there is one."""
+    try:
+        import uvloop
+    except ImportError:
+        return {}
+    if sys.version_info >= (3, 12):
+        return {"loop_factory": uvloop.new_event_loop}
+    asyncio.set_event_loop_policy(uvloop.EventLoopPolicy())
+    return {}
+
+
+def duration(text: str) -> float:
+    """``7d`` in seconds.
+
+    >>> duration("90s"), duration("12h")
+    (90.0, 43200.0)
+    """
+    found = re.fullmatch(r"(\d+(?:\.\d+)?)([smhd])", text.strip())
+    if not found or float(found[1]) <= 0.0:
+        raise UsageError(
+            f"--retention is a number and a unit such as 90s, 10m, 12h or 7d, not {text!r}", where="retention"
+        )
+    return float(found[1]) * UNITS[found[2]]
+
+
+def wanted_models(
+    model: str | None, name: str | None, features: list[str]
+) -> list[tuple[dict[str, Any], bytes | None]]:
+    """The descriptions that the command line asks for."""
+    from . import spec as specs
+
+    made: list[tuple[dict[str, Any], bytes | None]] = []
+    if model is not None:
+        path = Path(model)
+        try:
+            raw = path.read_bytes()
+        except OSError as error:
+            raise ModelError(
+                f"cannot read {model}: {error.strerror}; give the path of a saved model", where=model
+            ) from None
+        made.append(specs.from_file(raw, name or re.sub(r"[^A-Za-z0-9._-]", "-", path.stem), model))
+    for file in features:
+        try:
+            given = jsons.loads(Path(file).read_text(encoding="utf-8"))
+        except OSError as error:
+            raise UsageError(f"cannot read {file}: {error.strerror}; give a schema.json", where="features") from None
+        except (ValueError, RecursionError):
+            raise UsageError(f"{file} is not JSON; give a schema.json", where="features") from None
+        made.append((specs.check(given), None))
+    return made
+
+
+def _restored(backup: str, store: str) -> None:
+    from ..modelfile import write_bytes
+
+    for ending in ("", "-wal", ".lock"):
+        if Path(store + ending).exists():
+            raise UsageError(
+                f"{store}{ending} exists; --restore never overwrites a store: choose another --store", where="restore"
+            )
+    try:
+        write_bytes(store, Path(backup).read_bytes())
+    except OSError as error:
+        raise ModelError(f"cannot read the backup {backup}: {error.strerror}", where=backup) from None
+
+
+async def _run(
+    opened: Any,
+    wanted: list[Any],
+    retention: float,
+    every: int,
+    host: str,
+    port: int,
+    tokens: Any,
+    tls: tuple[Any, Any],
+    json: bool,
+) -> int:
+    """Recover, listen, and stop in order; 1 after a failure of the store."""
+    import uvicorn
+
+    from . import admin
+    from .app import application
+    from .events import Events
+    from .guard import Guard
+    from .protocol import Limited, sweep_connections
+    from .service import Service
+
+    service = Service(opened, retention=retention, snapshot_every=every)
+    await service.start()
+    for spec, raw in wanted:
+        if spec["name"] not in service.models:  # what the store holds goes on; a file is only a beginning
+            await admin.create(service, spec, raw)
+    events = Events(service)
+    config = uvicorn.Config(
+        application(service, Guard(tokens), events), host=host, port=port, http=Limited, ws="none", lifespan="off", log_config=None,
+        access_log=False, server_header=False, date_header=False, timeout_keep_alive=65, timeout_graceful_shutdown=5,
+        ssl_certfile=tls[0], ssl_keyfile=tls[1], backlog=2048,
+    )  # fmt: skip
+    logging.getLogger("uvicorn.error").addHandler(logging.NullHandler())
+    logging.getLogger("uvicorn.error").propagate = False
+    server = _stoppable(uvicorn.Server)(config)
+    service.on_failure = lambda: setattr(server, "should_exit", True)
+    tasks = [
+        asyncio.create_task(job)
+        for job in (
+            events.publish(),
+            sweep_connections(server.server_state.connections),
+            _sweep(service),
+            _watch(server, events),
+        )
+    ]
+    tasks.append(asyncio.create_task(_announce(server, service, json, "https" if tls[0] else "http")))
+    try:
+        await server.serve()
+    except SystemExit:
+        raise UsageError(
+            f"cannot listen at {host}:{port}: the port is in use or not allowed; choose another --port", where="port"
+        ) from None
+    finally:
+        await events.stop()
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        await service.stop()
+    return 1 if service.failed is not None else 0
+
+
+def _stoppable(kind: Any) -> Any:
+    """uvicorn's server raises the signal again when it ends, which would kill the process before the last snapshot."""
+
+    class Stoppable(kind):  # type: ignore[misc]
+        @contextlib.contextmanager
+        def capture_signals(self) -> Iterator[None]:
+            loop = asyncio.get_running_loop()
+            for number in (signal.SIGTERM, signal.SIGINT):
+                loop.add_signal_handler(number, lambda: setattr(self, "should_exit", True))
+            yield
+
+    return Stoppable
+
+
+async def _watch(server: Any, events: Any) -> None:
+    """End the event streams when the server is told to exit; it would wait for them otherwise."""
+    while not server.should_exit:
+        await asyncio.sleep(0.1)
+    await events.stop()
+
+
+async def _sweep(service: Any) -> None:
+    from . import admin
+
+    while True:
+        await asyncio.sleep(min(30.0, max(0.25, service.retention / 20.0)))
+        with contextlib.suppress(Exception):
+            while await admin.sweep(service):
+                pass
+
+
+async def _announce(server: Any, service: Any, json: bool, scheme: str) -> None:
+    """Say where the service listens, once it does."""
+    while not server.started:
+        await asyncio.sleep(0.01)
+    host, port = server.servers[0].sockets[0].getsockname()[:2]
+    address = f"{scheme}://{'[' + host + ']' if ':' in host else host}:{port}"
+    if json:
+        print(
+            jsons.dumps(
+                {
+                    "address": address,
+                    "models": list(service.models),
+                    "positions": {n: v.position for n, v in service.models.items()},
+                }
+            ),
+            flush=True,
+        )
+    else:
+        names = ", ".join(f"{n} at {v.position}" for n, v in service.models.items()) or "none yet"
+        print(f"trueline serves {address}/ (models: {names}). Ctrl-C stops it.", file=sys.stderr, flush=True)

@@ -1,0 +1,244 @@
+"""One model of the service: its record, what it accepts, what it has learned up to which position.
+
+``apply`` is the only thing that changes it, and its result depends on the journal alone: no clock, no grouping. Labels
+come late, so the served prediction and the one just before the update differ; ``excess`` is Σ(served loss − current
+loss), which the certificate of what was served adds to loss and bound.
+"""
+
+from __future__ import annotations
+
+import copy
+import math
+from typing import Any
+
+import msgspec
+import numpy as np
+
+from ..errors import DataError
+from . import spec as specs
+
+WINDOW = 256  # labels
+WINDOWS_KEPT = 64
+CHUNK = 256  # rows applied without a pause
+
+
+class Live:
+    """A model that learns."""
+
+    def __init__(self, mid: int, name: str, spec: dict[str, Any], parent: int | None, start: int) -> None:
+        self.mid, self.name, self.spec, self.parent, self.start = mid, name, spec, parent, start
+        self.shape = specs.shape_of(spec)
+        self.classes: list[Any] = list(spec.get("classes") or ())
+        self.codes = {msgspec.json.encode(label): k for k, label in enumerate(self.classes)}
+        if self.classes == [0, 1]:
+            self.codes |= {b"false": 0, b"true": 1}
+        self.columns = list(self.shape.columns)
+        self.places = {term: k for k, term in enumerate(self.columns)}
+        self.record: Any = None if spec.get("from_file") else specs.fresh(spec, self.columns)
+        self.position = start  # the last journal position learned
+        self.tally: dict[str, Any] = {
+            "excess": 0.0,
+            "delayed": 0,
+            "skipped": 0,
+            "loss": 0.0,
+            "weight": 0.0,
+            "windows": [],
+            "mark": [0.0, 0.0, 0.0],
+        }
+        self.first: list[float] | None = None  # coefficients when the process started, for their drift
+
+    # ---- predictions
+    def predict(self, stored: list[bytes]) -> list[Any]:
+        """Predictions of stored rows, as plain numbers or lists."""
+        return self.record.predict(self.shape.rows(stored, len(self.columns), self.places)).tolist()
+
+    def outward(self, made: Any) -> dict[str, Any]:
+        """What an answer says of a prediction."""
+        if not self.classes:
+            return {"prediction": made}
+        if len(self.classes) == 2 and not isinstance(made, list):
+            if not self.probabilistic:
+                return {"prediction": self.classes[int(made > 0.0)], "score": made}
+            return {"prediction": self.classes[int(made > 0.5)], "probabilities": [1.0 - made, made]}
+        best = max(range(len(made)), key=made.__getitem__)
+        return {"prediction": self.classes[best], "probabilities" if self.probabilistic else "scores": made}
+
+    @property
+    def probabilistic(self) -> bool:
+        return self.record.kind == "mixture" or bool(getattr(self.record, "probabilistic", False))
+
+    def label(self, label: Any) -> bytes:
+        """The stored form of a label."""
+        if not self.classes:
+            if isinstance(label, bool) or not isinstance(label, (int, float)) or not -1e100 <= label <= 1e100:
+                raise DataError(f"field 'label' is {specs.shown(label)}; give a finite number", where="label")
+            return msgspec.json.encode(float(label))
+        small = isinstance(label, (str, bool)) or (isinstance(label, (int, float)) and abs(label) < 2**53)
+        coded = msgspec.json.encode(label) if small else b""
+        if small and isinstance(label, float) and label.is_integer():
+            coded = msgspec.json.encode(int(label))
+        if coded not in self.codes:
+            known = ", ".join(map(str, self.classes[:8]))
+            raise DataError(f"field 'label' is {specs.shown(label)}; give one of {known}", where="label")
+        return msgspec.json.encode(self.classes[self.codes[coded]])
+
+    def target(self, label: bytes) -> float:
+        """A stored label as the learner takes it: a number, ±1, or the number of its class."""
+        if not self.classes:
+            return float(label)
+        code = self.codes[label]
+        return 2.0 * code - 1.0 if len(self.classes) == 2 else float(code)
+
+    # ---- learning
+    def apply(self, entries: list[tuple[int, bytes, bytes, float, bytes | None]]) -> None:
+        """Learn (position, features, label, weight, served output) in order of position."""
+        at = 0
+        while at < len(entries):
+            stop = at + 1 if not self.shape.fixed else min(len(entries), at + self._room())
+            if not self.shape.fixed:
+                self._widen(entries[at][1])
+            self._learn(entries[at:stop])
+            at = stop
+
+    def _room(self) -> int:
+        """Labels until the window is full."""
+        return WINDOW - self.position % WINDOW
+
+    def _widen(self, stored: bytes) -> None:
+        new = [term for term in self.shape.late(stored) if term not in self.places]
+        if new:
+            for term in new:
+                self.places[term] = len(self.columns)
+                self.columns.append(term)
+            specs.widened(self.record, self.columns)
+
+    def _learn(self, entries: list[tuple[int, bytes, bytes, float, bytes | None]]) -> None:
+        X = self.shape.rows([e[1] for e in entries], len(self.columns), self.places)
+        y = np.array([self.target(e[2]) for e in entries])
+        weights = [e[3] for e in entries]
+        c = None if all(w == 1.0 for w in weights) else np.array(weights)
+        done = 0
+        while done < len(entries):
+            before = self.record.examples
+            try:
+                made = self.record.learn(X[done:], y[done:], None if c is None else c[done:]).tolist()
+                learned = len(made)
+                self._count(entries[done:], made, y[done:])
+            except DataError:
+                # A rate that overflows: the rows before stay learned, this one is skipped, in every replay alike.
+                learned = self.record.examples - before + 1
+                self.tally["skipped"] += 1
+            done += learned
+        self.position = entries[-1][0]
+        if self.position % WINDOW == 0:
+            self._close_window()
+
+    def _count(self, entries: list[Any], made: list[Any], y: np.ndarray) -> None:
+        tally = self.tally
+        for (_, _, _, weight, output), current, target in zip(entries, made, y.tolist()):
+            loss = self.loss(current, target)
+            tally["loss"] += weight * loss
+            tally["weight"] += weight
+            if output is not None:
+                served = msgspec.json.decode(output)
+                if served != current:
+                    tally["excess"] += weight * (self.loss(served, target) - loss)
+                    tally["delayed"] += 1
+
+    def loss(self, made: Any, target: float) -> float:
+        """The loss of a prediction as certificates sum it."""
+        if not self.classes:
+            part = getattr(self.record, "loss", None)
+            if part is None or getattr(self.record, "squared", True):
+                return (made - target) ** 2
+            return float(part.value(made if self.record._identity else math.log(max(made, 1e-300)), target))
+        if isinstance(made, list):
+            return (
+                -math.log(max(made[int(target)], 1e-300))
+                if self.probabilistic
+                else float(max(range(len(made)), key=made.__getitem__) != int(target))
+            )
+        if self.probabilistic:
+            return -math.log(max(made if target > 0 else 1.0 - made, 1e-300))
+        return float(self.record.loss.value(made, target))
+
+    # ---- what it proves
+    def _close_window(self) -> None:
+        proof = self.record.certificate()
+        regret = float(getattr(proof, "regret", math.nan))
+        loss, weight, before = self.tally["mark"]
+        mine, total = self.tally["loss"], self.tally["weight"]
+        entry = [
+            self.position,
+            (mine - loss) / max(total - weight, 1e-300),
+            regret - before if math.isfinite(regret) else None,
+        ]
+        self.tally["windows"] = [*self.tally["windows"], entry][-WINDOWS_KEPT:]
+        self.tally["mark"] = [mine, total, regret if math.isfinite(regret) else 0.0]
+
+    def drift(self) -> dict[str, Any]:
+        """Whether the newest window's loss stands out of the windows before it."""
+        windows = self.tally["windows"]
+        losses = [w[1] for w in windows]
+        score = 0.0
+        if len(losses) >= 5:
+            past = np.array(losses[1:-1])
+            spread = (
+                float(np.median(np.abs(past - np.median(past)))) * 1.4826 + 0.02 * abs(float(np.median(past))) + 1e-12
+            )
+            score = float((losses[-1] - np.median(past)) / spread)
+        return {"window": WINDOW, "windows": windows, "score": min(score, 1e9), "drifting": score > 6.0}
+
+    def certificate(self) -> dict[str, Any]:
+        """The record's certificate, and that of the predictions as they were served."""
+        proof = self.record.certificate()
+        values = proof.to_dict()
+        excess = self.tally["excess"]
+        made = {
+            "certificate": values,
+            "words": str(proof),
+            "position": self.position,
+            "model": self.name,
+            "drift": self.drift(),
+        }
+        if "loss" in values and "bound" in values:
+            made["served"] = {
+                "loss": values["loss"] + excess, "bound": values["bound"] + excess, "excess": excess,
+                "delayed": self.tally["delayed"],
+                "words": "the loss of the predictions as served: the learner's loss plus what the delay of the labels cost",
+            }  # fmt: skip
+        return made | {"skipped": self.tally["skipped"]}
+
+    def coefficients(self) -> dict[str, Any]:
+        """Intercept and coefficients by name, one list a class where there are several."""
+        coef = np.asarray(self.record.coef)
+        return {
+            "model": self.name, "position": self.position, "intercept": np.asarray(self.record.intercept).tolist(),
+            "coefficients": {term: coef[..., k].tolist() for k, term in enumerate(self.columns) if k < coef.shape[-1]},
+        }  # fmt: skip
+
+    # ---- keeping
+    def state(self) -> tuple[str, dict[str, np.ndarray], dict[str, Any]]:
+        """What ``dumps`` needs, detached from the running model."""
+        arrays, meta = self.record.to_state()
+        service = {"spec": self.spec, "columns": self.columns, "position": self.position, "tally": self.tally}
+        frozen = {name: np.array(array) for name, array in arrays.items()}
+        meta = meta | {
+            "service": service,
+            "stream_terms": self.columns,
+            "labels": self.classes,
+            "target": self.spec["target"],
+        }
+        return self.record.kind, frozen, copy.deepcopy(meta | {"schema": self.spec.get("schema")})
+
+    def adopt(self, raw: bytes, where: str) -> None:
+        """Go on from a snapshot (or a model file) bit for bit."""
+        from ..modelfile import loads
+
+        self.record = specs.restore(raw, where)
+        kept = loads(raw, where=where)[2].get("service")
+        if kept is not None:
+            self.columns = list(kept["columns"])
+            self.places = {term: k for k, term in enumerate(self.columns)}
+            self.position = int(kept["position"])
+            self.tally = kept["tally"]

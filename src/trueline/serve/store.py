@@ -1,0 +1,353 @@
+"""The embedded store: predictions, journal and snapshots in one SQLite database, one writer, commits in groups.
+
+WAL with synchronous=FULL: COMMIT returns after the log is on the disk. Statements run where the caller is; only COMMIT
+and the checkpoint block for long, so the service runs those two in a thread. Every stored row carries a digest of its
+content. Beside the database a lock file keeps a second server out and holds the number of the last commit: a log that
+was cut or damaged, which SQLite itself takes for a crash before the commit, is seen by it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import hashlib
+import os
+import sqlite3
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from ..errors import ModelError
+
+LAYOUT = 1
+CHECKPOINT_EVERY = 4_000  # rows between checkpoints
+FULL = 13  # SQLITE_FULL: the transaction is already rolled back and may be tried again later
+
+TABLES = """
+CREATE TABLE IF NOT EXISTS meta(key TEXT PRIMARY KEY, value, digest BLOB) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS model(mid INTEGER PRIMARY KEY, name TEXT UNIQUE, spec BLOB, parent INTEGER, start INTEGER, digest BLOB);
+CREATE TABLE IF NOT EXISTS prediction(pid INTEGER PRIMARY KEY, mid INTEGER, id TEXT, features BLOB, output BLOB, position INTEGER,
+  at REAL, digest BLOB, UNIQUE(mid, id));
+CREATE TABLE IF NOT EXISTS journal(mid INTEGER, seq INTEGER, id TEXT, label BLOB, weight REAL, pid INTEGER, features BLOB, at REAL,
+  digest BLOB, PRIMARY KEY(mid, seq)) WITHOUT ROWID;
+CREATE UNIQUE INDEX IF NOT EXISTS learned ON journal(mid, id) WHERE id IS NOT NULL;
+CREATE TABLE IF NOT EXISTS expired(mid INTEGER, id TEXT, at REAL, digest BLOB, PRIMARY KEY(mid, id)) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS snapshot(mid INTEGER, seq INTEGER, version TEXT, blob BLOB, digest BLOB, PRIMARY KEY(mid, seq)) WITHOUT ROWID;
+"""
+COLUMNS = {
+    "meta": 2, "model": 5, "prediction": 7, "journal": 8, "expired": 3, "snapshot": 4,
+}  # fmt: skip
+_encode = msgspec.msgpack.Encoder().encode
+
+
+class StoreFailure(Exception):
+    """A commit whose outcome is unknown: answer 503, stop, recover."""
+
+
+class StoreFull(Exception):
+    """No room: nothing was written, and a later try may succeed."""
+
+
+def digest(*values: Any) -> bytes:
+    """Eight bytes over a row's content."""
+    return hashlib.blake2b(_encode(values), digest_size=8).digest()
+
+
+def error_code(error: BaseException) -> int:
+    """SQLite's primary result code, from the standard library's errors or from apsw's."""
+    code = getattr(error, "sqlite_errorcode", None) or getattr(error, "extendedresult", None) or 0
+    return int(code) & 0xFF
+
+
+def connect(path: str, readonly: bool = False) -> Any:
+    """A connection of the standard library in autocommit mode."""
+    uri = f"{Path(path).absolute().as_uri()}{'?mode=ro' if readonly else ''}"
+    return sqlite3.connect(
+        uri, uri=True, isolation_level=None, check_same_thread=False, timeout=5.0, cached_statements=64
+    )
+
+
+class Store:
+    """One database, held by one process."""
+
+    def __init__(
+        self, path: str | os.PathLike[str], durability: str = "full", connect: Callable[..., Any] = connect
+    ) -> None:
+        self.path = str(path)
+        self._lock = -1
+        self._hold()
+        self.rows = 0  # written since the last checkpoint
+        try:
+            self.writer = connect(self.path)
+            self._prepare(durability)
+            self.reader = connect(self.path, readonly=True)
+            self.reader.execute("PRAGMA query_only=ON")
+        except ModelError:
+            self._release()
+            raise
+        except Exception as error:
+            self._release()
+            raise ModelError(
+                f"cannot open the store {self.path}: {error}; use an intact copy or another path", where=self.path
+            ) from error
+
+    # ---- opening
+    def _hold(self) -> None:
+        """Take the lock that a crash gives back by itself."""
+        try:
+            self._lock = os.open(self.path + ".lock", os.O_RDWR | os.O_CREAT, 0o600)
+        except OSError as error:
+            raise ModelError(
+                f"cannot open the store {self.path}: {error.strerror}; choose another place", where=self.path
+            ) from None
+        try:
+            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            os.close(self._lock)
+            self._lock = -1
+            raise ModelError(
+                f"the store {self.path} is in use by another server; stop it first or choose another --store",
+                where=self.path,
+            ) from None
+
+    def _release(self) -> None:
+        if self._lock >= 0:
+            os.close(self._lock)
+            self._lock = -1
+
+    def _prepare(self, durability: str) -> None:
+        fresh = not os.path.exists(self.path) or os.path.getsize(self.path) == 0
+        if not fresh:
+            with open(self.path, "rb") as file:
+                if file.read(16) != b"SQLite format 3\0":
+                    raise ModelError(
+                        f"{self.path} is not a store of trueline, or its header is damaged; use an intact copy",
+                        where=self.path,
+                    )
+        run = self.writer.execute
+        if not fresh:
+            self._check_pages(run)
+        mode = next(iter(run("PRAGMA journal_mode=WAL")))[0]
+        if mode != "wal":
+            raise ModelError(
+                f"the file system of {self.path} does not allow a write-ahead log; choose another place",
+                where=self.path,
+            )
+        run(f"PRAGMA synchronous={'FULL' if durability == 'full' else 'OFF'}")
+        run("PRAGMA wal_autocheckpoint=0")
+        run("PRAGMA temp_store=MEMORY")
+        if fresh:
+            run("BEGIN IMMEDIATE")
+            for statement in TABLES.split(";"):
+                if statement.strip():
+                    run(statement)
+            self._put_meta("layout", LAYOUT)
+            self._put_meta("commits", 0)
+            run("COMMIT")
+            folder = os.open(Path(self.path).absolute().parent, os.O_RDONLY)
+            os.fsync(folder)
+            os.close(folder)
+        self.commits = int(self._verified())
+        marked = self._mark()
+        if marked > self.commits:
+            raise ModelError(
+                f"the store {self.path} ends at commit {self.commits} but commit {marked} was acknowledged: its write-ahead log is damaged "
+                "or missing; use an intact copy",
+                where=self.path,
+            )
+
+    def _check_pages(self, run: Callable[..., Any]) -> None:
+        found = [row[0] for row in run("PRAGMA integrity_check(3)")]
+        if found != ["ok"]:
+            raise ModelError(f"the store {self.path} is damaged ({found[0]}); use an intact copy", where=self.path)
+
+    def _verified(self) -> int:
+        """Check the digest of every row; the number of commits."""
+        for table, width in COLUMNS.items():
+            for row in self.writer.execute(f"SELECT * FROM {table}"):
+                if digest(*row[:width]) != row[width]:
+                    raise ModelError(
+                        f"the store {self.path} is damaged: a row of {table} ({row[0]!r}, {row[1]!r:.40}) does not match its digest; use an intact copy",
+                        where=table,
+                    )
+        layout = self.meta("layout")
+        if layout != LAYOUT:
+            raise ModelError(
+                f"the store {self.path} has layout {layout!r}; this version reads {LAYOUT}: use the version that wrote it",
+                where=self.path,
+            )
+        return int(self.meta("commits"))
+
+    def _mark(self) -> int:
+        raw = os.pread(self._lock, 64, 0)
+        number, _, check = raw.partition(b" ")
+        good = number.isdigit() and check == digest(int(number)).hex().encode()
+        return int(number) if good else 0
+
+    # ---- reading
+    def meta(self, key: str) -> Any:
+        row = next(iter(self.writer.execute("SELECT value FROM meta WHERE key=?", (key,))), None)
+        return None if row is None else row[0]
+
+    def models(self) -> list[tuple[Any, ...]]:
+        """(mid, name, spec, parent, start) of every model."""
+        return [tuple(row[:5]) for row in self.writer.execute("SELECT * FROM model ORDER BY mid")]
+
+    def snapshot(self, mid: int) -> tuple[int, str, bytes] | None:
+        """The newest snapshot: (seq, version, blob)."""
+        found = self.writer.execute(
+            "SELECT seq, version, blob FROM snapshot WHERE mid=? ORDER BY seq DESC LIMIT 1", (mid,)
+        )
+        row = next(iter(found), None)
+        return None if row is None else (row[0], row[1], bytes(row[2]))
+
+    def journal(self, mid: int, after: int) -> Iterator[tuple[Any, ...]]:
+        """(seq, id, label, weight, features, output, predicted at position) in order, without gaps."""
+        expected = after + 1
+        found = self.writer.execute(
+            "SELECT j.seq, j.id, j.label, j.weight, coalesce(p.features, j.features), p.output, p.position FROM journal j "
+            "LEFT JOIN prediction p ON p.pid=j.pid WHERE j.mid=? AND j.seq>? ORDER BY j.seq", (mid, after),
+        )  # fmt: skip
+        for row in found:
+            if row[0] != expected or row[4] is None:
+                what = (
+                    f"position {expected} is missing"
+                    if row[0] != expected
+                    else f"the features of position {row[0]} are missing"
+                )
+                raise ModelError(
+                    f"the journal of the store {self.path} is damaged: {what}; use an intact copy", where="journal"
+                )
+            expected += 1
+            yield tuple(row)
+
+    def last(self, mid: int) -> int:
+        """The newest journal position of a model."""
+        row = next(iter(self.writer.execute("SELECT max(seq) FROM journal WHERE mid=?", (mid,))))
+        return int(row[0] or 0)
+
+    def pending(self, mid: int, now: float, retention: float) -> int:
+        """Predictions still waiting for their label."""
+        row = next(iter(self.writer.execute(
+            "SELECT count(*) FROM prediction p WHERE mid=? AND at>=? AND NOT EXISTS (SELECT 1 FROM journal j WHERE j.mid=p.mid AND j.id=p.id)",
+            (mid, now - retention),
+        )))  # fmt: skip
+        return int(row[0])
+
+    def latest(self) -> float:
+        """The newest service time of any row."""
+        times = [
+            next(iter(self.writer.execute(f"SELECT max(at) FROM {table}")))[0]
+            for table in ("prediction", "journal", "expired")
+        ]
+        return max([float(at) for at in times if at is not None], default=0.0)
+
+    def find_prediction(self, mid: int, id: str) -> tuple[Any, ...] | None:
+        """(pid, features, output, position, at), its digest checked."""
+        row = next(iter(self.reader.execute("SELECT * FROM prediction WHERE mid=? AND id=?", (mid, id))), None)
+        if row is None:
+            return None
+        self._sound("prediction", row)
+        return row[0], bytes(row[3]), bytes(row[4]), row[5], row[6]
+
+    def find_learned(self, mid: int, id: str) -> tuple[Any, ...] | None:
+        """(seq, label, weight, at), its digest checked."""
+        row = next(iter(self.reader.execute("SELECT * FROM journal WHERE mid=? AND id=?", (mid, id))), None)
+        if row is None:
+            return None
+        self._sound("journal", row)
+        return row[1], bytes(row[3]), row[4], row[7]
+
+    def find_expired(self, mid: int, id: str) -> bool:
+        return (
+            next(iter(self.reader.execute("SELECT 1 FROM expired WHERE mid=? AND id=?", (mid, id))), None) is not None
+        )
+
+    def _sound(self, table: str, row: tuple[Any, ...]) -> None:
+        width = COLUMNS[table]
+        if digest(*row[:width]) != row[width]:
+            raise StoreFailure(f"a row of {table} does not match its digest")
+
+    # ---- writing: put rows with begin … put …, then commit in a thread
+    def begin(self) -> None:
+        self._guarded(lambda: self.writer.execute("BEGIN IMMEDIATE"))
+
+    def put(self, table: str, rows: Iterable[tuple[Any, ...]], *, replace: bool = False) -> None:
+        """Insert rows, each with its digest."""
+        width = COLUMNS[table]
+        marks = ",".join("?" * (width + 1))
+        made = [(*row, hashlib.blake2b(_encode(row), digest_size=8).digest()) for row in rows]
+        if made:
+            verb = "INSERT OR REPLACE" if replace else "INSERT"
+            self._guarded(lambda: self.writer.executemany(f"{verb} INTO {table} VALUES({marks})", made))
+            self.rows += len(made)
+
+    def run(self, statement: str, values: tuple[Any, ...] = ()) -> Any:
+        return self._guarded(lambda: self.writer.execute(statement, values))
+
+    def _put_meta(self, key: str, value: Any) -> None:
+        self.writer.execute("INSERT OR REPLACE INTO meta VALUES(?,?,?)", (key, value, digest(key, value)))
+
+    def seal(self) -> None:
+        """The last statement of a group: its number."""
+        self._guarded(lambda: self._put_meta("commits", self.commits + 1))
+
+    def commit(self) -> None:
+        """COMMIT, durable when it returns; may be called in a thread. Never tried twice."""
+        self._guarded(lambda: self.writer.execute("COMMIT"))
+        self.commits += 1
+        mark = str(self.commits)
+        try:
+            os.pwrite(self._lock, mark.encode() + b" " + digest(self.commits).hex().encode() + b"\0", 0)
+        except OSError as error:
+            if error.errno != 28:  # a full disk does not make the commit unsure
+                raise StoreFailure(str(error)) from error
+
+    def checkpoint(self) -> None:
+        """Bring the log into the database; in a thread, between groups."""
+        self.rows = 0
+        with contextlib.suppress(StoreFull):
+            self._guarded(lambda: list(self.writer.execute("PRAGMA wal_checkpoint(PASSIVE)")))
+
+    def rollback(self) -> None:
+        """Give a group up that was not committed."""
+        with contextlib.suppress(Exception):
+            self.writer.execute("ROLLBACK")
+
+    def _guarded(self, call: Callable[[], Any]) -> Any:
+        try:
+            return call()
+        except Exception as error:
+            if error_code(error) == FULL:
+                self.rollback()
+                raise StoreFull(str(error)) from error
+            raise StoreFailure(str(error)) from error
+
+    def backup(self, path: str) -> None:
+        """A whole copy of the database as of now, while it is in use (standard library connections)."""
+        source = connect(self.path, readonly=True)
+        target = sqlite3.connect(path)
+        try:
+            source.backup(target)
+        finally:
+            target.close()
+            source.close()
+
+    def close(self) -> None:
+        """Fold the log in and give the lock back."""
+        with contextlib.suppress(Exception):
+            self.reader.close()
+        with contextlib.suppress(Exception):
+            self.writer.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        with contextlib.suppress(Exception):
+            self.writer.close()
+        self._release()
+
+    def abandon(self) -> None:
+        """Close without touching the disk again, after a failure."""
+        for connection in (self.reader, self.writer):
+            with contextlib.suppress(Exception):
+                connection.close()
+        self._release()
