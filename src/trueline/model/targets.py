@@ -216,9 +216,44 @@ def c_name(name: str, taken: set[str]) -> str:
     return made
 
 
-_C_WORDS = set(
-    ["auto", "break", "case", "char", "const", "continue", "default", "do", "double", "else", "enum", "extern", "float", "for", "goto", "if", "inline", "int", "long", "register", "restrict", "return", "short", "signed", "sizeof", "static", "struct", "switch", "typedef", "union", "unsigned", "void", "volatile", "while", "row", "score"]
-)
+_C_WORDS = {
+    "auto",
+    "break",
+    "case",
+    "char",
+    "const",
+    "continue",
+    "default",
+    "do",
+    "double",
+    "else",
+    "enum",
+    "extern",
+    "float",
+    "for",
+    "goto",
+    "if",
+    "inline",
+    "int",
+    "long",
+    "register",
+    "restrict",
+    "return",
+    "short",
+    "signed",
+    "sizeof",
+    "static",
+    "struct",
+    "switch",
+    "typedef",
+    "union",
+    "unsigned",
+    "void",
+    "volatile",
+    "while",
+    "row",
+    "score",
+}
 
 
 def c_names(plan: Plan) -> list[str]:
@@ -312,7 +347,7 @@ def run_c(content: bytes, plan: Plan, rows: list[dict[str, Any]], table: str) ->
         score.restype = ctypes.c_double
         out = []
         for row in rows:
-            values = []
+            values: list[Any] = []
             for column in plan.inputs:
                 value = row[column.name]
                 if column.kind == "category":
