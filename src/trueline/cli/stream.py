@@ -100,8 +100,9 @@ def stream(
 
     trueline stream day1.vw --learner widrow-hoff --rate 0.01
     """
+    from .counting import final_row
     from .output import check_place
-    from .streaming import Asked, State, final_row
+    from .streaming import Asked, State
     from .streaming import stream as run
 
     for path in (save, report, None if predictions == "-" else predictions):

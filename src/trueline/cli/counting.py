@@ -1,0 +1,86 @@
+"""What a stream counts: the loss of each prediction, and the progress rows in the columns that people know."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+
+def losses_of(state: Any, made: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """The loss of each prediction, as the tables print it: squared without the half, log loss, or mistakes."""
+    if not state.labels:
+        loss = getattr(state.record, "loss", None)
+        if loss is not None and getattr(loss, "name", "squared") not in ("squared",):
+            return np.array([loss.value(float(p), float(t)) for p, t in zip(made, y)])
+        return (made - y) ** 2
+    if not probabilistic(state.record):
+        return (np.sign(made) != y).astype(float) if made.ndim == 1 else (made.argmax(axis=1) != y).astype(float)
+    with np.errstate(divide="ignore"):
+        if made.ndim == 1:
+            return -np.log(np.where(y > 0, made, 1.0 - made))
+        return -np.log(made[np.arange(len(y)), y.astype(int)])
+
+
+def probabilistic(record: Any) -> bool:
+    return record.kind == "mixture" or bool(getattr(record, "probabilistic", False))
+
+
+def row_of(state: Any, line: dict[str, Any], X: Any, at: int, weight: float) -> dict[str, Any]:
+    """A progress row in Vowpal Wabbit's columns, with best fixed loss, regret and bound beside them."""
+    best = line.get("comparator_loss", line.get("best_fixed"))
+    row = {
+        "average_loss": line["average_loss"],
+        "since_last": line["since_last"],
+        "counter": int(line["examples"]),
+        "weight": float(line.get("weight", weight)),
+        "label": None,
+        "prediction": None,
+        "features": features_of(X, at),
+        "best_fixed_loss": best,
+        "regret": line.get("regret"),
+        "bound": line.get("bound"),
+    }
+    return {key: None if isinstance(value, float) and not math.isfinite(value) else value for key, value in row.items()}
+
+
+def features_of(X: Any, at: int) -> int:
+    """The features of a row that are not 0, and the constant."""
+    row = X[[at]] if hasattr(X, "indptr") else X[at]
+    return 1 + (int(row.nnz) if hasattr(row, "nnz") else int(np.count_nonzero(row)))
+
+
+def label_of(state: Any, target: Any) -> Any:
+    if not state.labels:
+        return float(target)
+    return state.labels[int(target > 0)] if len(state.labels) == 2 else state.labels[int(target)]
+
+
+def plain(value: Any) -> Any:
+    return [float(v) for v in value] if np.ndim(value) else float(value)
+
+
+def final_row(state: Any) -> dict[str, Any]:
+    """The last row: everything, with the certificate."""
+    proof = state.record.certificate()
+    found = proof.to_dict()
+    since = state.rows[-1] if state.rows else None
+    last_weight = since["weight"] if since else 0.0
+    last_loss = since["average_loss"] * last_weight if since else 0.0
+    tail = state.weight - last_weight
+    average = state.loss / state.weight if state.weight else math.nan
+    row = {
+        "average_loss": average,
+        "since_last": (state.loss - last_loss) / tail if tail > 0 else (since["since_last"] if since else average),
+        "counter": int(state.record.examples),
+        "weight": state.weight,
+        **state.last,
+        "best_fixed_loss": found.get("comparator_loss"),
+        "regret": found.get("regret"),
+        "bound": found.get("bound"),
+        "interrupted": state.interrupted,
+        "certificate": found,
+        "final": True,
+    }
+    return row
