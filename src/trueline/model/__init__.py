@@ -24,9 +24,14 @@ KINDS: dict[str, str] = {
     "recursive": "trueline.online.recursive:RecursiveModel",
     "moments": "trueline.onepass.moments:Moments",
     "filter": "trueline.signal.filters:AdaptiveFilter",
+    "local": "trueline.beyond.local:LocalModel",
     "components": "trueline.onepass.components:Components",
     "kernel": "trueline.beyond.kernel:KernelModel",
+    "network": "trueline.beyond.network:NetworkModel",
     "kernel_perceptron": "trueline.beyond.kernelperceptron:KernelPerceptronModel",
+    "density": "trueline.beyond.density:DensityModel",
+    "generative": "trueline.beyond.generative:GenerativeModel",
+    "ngram": "trueline.beyond.ngram:NGramModel",
 }
 
 

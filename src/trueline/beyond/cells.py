@@ -1,0 +1,110 @@
+"""A k-d tree of cells whose corners carry local fits, and what lies between them.
+
+Cells are halved at the median of their widest side until each holds few rows; a corner is shared by the cells that meet
+there. One variable: cubic Hermite between two values and slopes. Several: Σ λ_c·(f_c + ½∇f_c·(x − x_c)) with λ the
+multilinear weights of the corners, which is exact for quadratic functions.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+
+ARRAYS = ("side", "cut", "child", "leaf", "lower", "upper", "corner", "vertices")
+
+
+@dataclasses.dataclass
+class Cells:
+    """Nodes (side < 0: a leaf), the boxes and corner numbers of the leaves, and the corners' places."""
+
+    side: np.ndarray
+    cut: np.ndarray
+    child: np.ndarray
+    leaf: np.ndarray
+    lower: np.ndarray
+    upper: np.ndarray
+    corner: np.ndarray
+    vertices: np.ndarray
+
+    @classmethod
+    def build(cls, Z: np.ndarray, most: int) -> Cells:
+        """Cells of at most ``most`` rows, or that cannot be halved any more."""
+        low, high = Z.min(axis=0), Z.max(axis=0)
+        margin = 0.005 * (high - low) + 1e-10 * (1.0 + np.abs(high))
+        side: list[int] = []
+        cut: list[float] = []
+        child: list[list[int]] = []
+        leaf: list[int] = []
+        boxes: list[tuple[np.ndarray, np.ndarray]] = []
+        todo = [(np.arange(len(Z)), low - margin, high + margin, -1, 0)]
+        while todo:
+            rows, a, b, parent, which = todo.pop()
+            here = len(side)
+            if parent >= 0:
+                child[parent][which] = here
+            k = int(np.argmax(np.ptp(Z[rows], axis=0))) if len(rows) > most else -1
+            at = float(np.median(Z[rows, k])) if k >= 0 else 0.0
+            over = Z[rows, k] > at if k >= 0 else np.zeros(0, dtype=bool)
+            if k < 0 or not over.any() or over.all() or not a[k] < at < b[k]:
+                side.append(-1)
+                cut.append(0.0)
+                child.append([here, here])
+                leaf.append(len(boxes))
+                boxes.append((a, b))
+                continue
+            side.append(k)
+            cut.append(at)
+            child.append([-1, -1])
+            leaf.append(-1)
+            first, second = b.copy(), a.copy()
+            first[k] = second[k] = at
+            todo += [(rows[~over], a, first, here, 0), (rows[over], second, b, here, 1)]
+        lower, upper = np.array([box[0] for box in boxes]), np.array([box[1] for box in boxes])
+        p = Z.shape[1]
+        bits = (np.arange(2**p)[:, None] >> np.arange(p)) & 1
+        places = np.where(bits[None], upper[:, None, :], lower[:, None, :]).reshape(-1, p)
+        vertices, corner = np.unique(places, axis=0, return_inverse=True)
+        return cls(
+            np.array(side), np.array(cut), np.array(child), np.array(leaf), lower, upper,
+            np.ravel(corner).reshape(len(boxes), 2**p), vertices,
+        )  # fmt: skip
+
+    def holds(self, Z: np.ndarray) -> np.ndarray:
+        """Which rows lie inside the outer box."""
+        return ((self.lower.min(axis=0) <= Z) & (self.upper.max(axis=0) >= Z)).all(axis=1)
+
+    def locate(self, Z: np.ndarray) -> np.ndarray:
+        """The leaf of each row."""
+        node = np.zeros(len(Z), dtype=np.int64)
+        rows = np.arange(len(Z))
+        while True:
+            side = self.side[node]
+            if (side < 0).all():
+                return self.leaf[node]
+            over = (Z[rows, np.maximum(side, 0)] > self.cut[node]).astype(np.int64)
+            node = self.child[node, over]  # a leaf is its own child
+
+    def between(
+        self, Z: np.ndarray, leaf: np.ndarray, values: np.ndarray, gradients: np.ndarray | None = None
+    ) -> np.ndarray:
+        """Values at the corners carried to rows in their leaves, with gradients where they are known."""
+        low, high, corner = self.lower[leaf], self.upper[leaf], self.corner[leaf]
+        s = (Z - low) / (high - low)
+        p = Z.shape[1]
+        if p == 1 and gradients is not None:
+            t, width = s[:, 0], (high - low)[:, 0]
+            f0, f1 = values[corner[:, 0]], values[corner[:, 1]]
+            g0, g1 = gradients[corner[:, 0], 0] * width, gradients[corner[:, 1], 0] * width
+            return f0 + t * (g0 + t * (3 * (f1 - f0) - 2 * g0 - g1 + t * (2 * (f0 - f1) + g0 + g1)))
+        out = np.zeros(len(Z))
+        for c in range(2**p):
+            weight = np.ones(len(Z))
+            for k in range(p):
+                weight *= s[:, k] if c >> k & 1 else 1.0 - s[:, k]
+            number = corner[:, c]
+            value = values[number]
+            if gradients is not None:
+                value = value + 0.5 * np.einsum("ij,ij->i", gradients[number], Z - self.vertices[number])
+            out += weight * value
+        return out

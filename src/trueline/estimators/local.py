@@ -1,0 +1,188 @@
+"""LocalRegression: a curve or surface without a formula, LOWESS and LOESS with intervals."""
+
+from __future__ import annotations
+
+import numbers
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator, RegressorMixin
+from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+
+from ..beyond.local import RULES, LocalModel, Settings, check, choose, fit_local
+from ..errors import DataError, UsageError
+from ..model.linear import Interval, as_terms
+from .loading import Saved
+
+LOWESS_FRACTION = 2.0 / 3.0
+
+
+class LocalRegression(Saved, RegressorMixin, BaseEstimator):
+    """Locally weighted regression: at every point a weighted least squares of its neighbours.
+
+    With one input and the defaults, ``fitted_`` is what R's ``lowess(x, y, delta = 0)`` gives.
+
+    Parameters
+    ----------
+    bandwidth : float, "gcv", "cv" or None
+        A fixed width in the inputs' units: τ of exp(−d²/2τ²), or the tricube's reach. "gcv" and "cv" (leave one out)
+        choose it.
+    fraction : float, "gcv", "cv" or None
+        The nearest share of the rows instead, each input divided by its standard deviation if there are several. None
+        (and no bandwidth) is R's 2/3. With the Gaussian kernel τ is a third of the last neighbour's distance.
+    degree : 0, 1 or 2
+    kernel : "tricube" or "gaussian"
+    robust_iterations : int
+        How often rows are weighed by their residuals and the fit repeated.
+    delta : float
+        As in R's lowess, for one input: fit only at rows this far apart and draw straight lines between.
+    surface : "auto", "exact" or "interpolate"
+        Fit at every row, or at the corners of a k-d tree of cells and interpolate; ``certificate_`` has the error.
+        "auto" interpolates where fitting every row would need more than 2·10¹⁰ weighings (4·10⁸ with several inputs).
+
+    Attributes
+    ----------
+    fitted_ : array
+        The curve at the training rows, in their order.
+    robustness_ : array
+        The weight of each training row after the robust iterations.
+    degrees_of_freedom_, sigma_, gcv_, cv_
+        The smoother's trace, the residuals' spread, the two scores.
+    bandwidth_ or fraction_, tried_, scores_
+        The width used, and where it was chosen the widths tried and their scores.
+    certificate_ : MonotoneCertificate
+
+    Examples
+    --------
+    >>> import numpy as np, trueline as tl
+    >>> x = np.linspace(0, 3, 60)
+    >>> y = np.sin(x) + 0.01 * np.cos(40 * x)
+    >>> model = tl.LocalRegression(fraction=0.3, degree=2).fit(x[:, None], y)
+    >>> model.predict([[1.5]]).round(2)
+    array([1.])
+    >>> mean, lower, upper = model.predict([[1.5]], interval=0.95)
+    >>> bool(lower[0] < mean[0] < upper[0])
+    True
+    """
+
+    def __init__(
+        self,
+        bandwidth=None,
+        fraction=None,
+        *,
+        degree=1,
+        kernel="tricube",
+        robust_iterations=3,
+        delta=0.0,
+        surface="auto",
+    ):
+        self.bandwidth = bandwidth
+        self.fraction = fraction
+        self.degree = degree
+        self.kernel = kernel
+        self.robust_iterations = robust_iterations
+        self.delta = delta
+        self.surface = surface
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
+        """Fit; whole weights count as repetitions of their rows."""
+        by, width = self._width()
+        settings = Settings(
+            degree=self.degree,
+            kernel=self.kernel,
+            robust_iterations=self.robust_iterations,
+            surface=self.surface,
+            delta=self.delta,
+        )
+        check(settings)
+        X, y = validate_data(self, X, y, dtype=np.float64, y_numeric=True)
+        y = np.asarray(y, dtype=np.float64)
+        kept = None
+        if sample_weight is not None:
+            sample_weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+            if not sample_weight.any():
+                raise DataError("all weights are zero; at least one row needs a positive weight", where="sample_weight")
+            if (sample_weight == 0.0).any():
+                kept, rows = sample_weight > 0.0, X
+                X, y, sample_weight = X[kept], y[kept], sample_weight[kept]
+            if sample_weight.min() == sample_weight.max() == 1.0:
+                sample_weight = None
+        terms = as_terms(getattr(self, "feature_names_in_", None), X.shape[1])
+        for name in ("tried_", "scores_"):
+            self.__dict__.pop(name, None)
+        if isinstance(width, str):
+            model, self.tried_, self.scores_ = choose(X, y, sample_weight, settings, terms, by, width)
+        else:
+            fixed = {"fraction": width} if by == "fraction" else {"bandwidth": width}
+            chosen = Settings(**(vars(settings) | fixed))
+            model = fit_local(X, y, sample_weight, chosen, terms)
+        if kept is not None:
+            fitted = np.empty(len(kept))
+            fitted[kept] = model.fitted
+            fitted[~kept] = model.evaluate(rows[~kept])[:, 0]
+            model.fitted = fitted
+        self._hold(model)
+        self.robustness_ = self._in_order(X, model)
+        return self
+
+    @staticmethod
+    def _in_order(X: np.ndarray, model: LocalModel) -> np.ndarray:
+        if X.shape[1] > 1:
+            return model.robust
+        out = np.empty(len(X))
+        out[np.argsort(X[:, 0], kind="stable")] = model.robust
+        return out
+
+    def _width(self) -> tuple[str, Any]:
+        if self.bandwidth is not None and self.fraction is not None:
+            raise UsageError("bandwidth and fraction are two ways to say the same; give one of them", where="bandwidth")
+        by = "fraction" if self.bandwidth is None else "bandwidth"
+        width = LOWESS_FRACTION if self.bandwidth is None and self.fraction is None else getattr(self, by)
+        if isinstance(width, str) and width in RULES:
+            return by, width
+        right = isinstance(width, numbers.Real) and not isinstance(width, bool) and 0.0 < float(width) < np.inf
+        if not right or (by == "fraction" and float(width) > 1.0):
+            most = " of at most 1" if by == "fraction" else ""
+            raise UsageError(f"{by} is {width!r}; a positive number{most}, 'gcv' or 'cv' is accepted", where=by)
+        return by, float(width)
+
+    def _hold(self, model: LocalModel) -> None:
+        self.model_ = model
+        self.fitted_ = model.fitted
+        self.degrees_of_freedom_, self.sigma_, self.gcv_, self.cv_ = model.trace, model.sigma, model.gcv, model.cv
+        self.certificate_ = model.certificate
+        self.__dict__.pop("fraction_", None)
+        self.__dict__.pop("bandwidth_", None)
+        if model.settings.bandwidth is None:
+            self.fraction_ = model.settings.fraction
+        else:
+            self.bandwidth_ = model.settings.bandwidth
+
+    def _record(self) -> LocalModel:
+        check_is_fitted(self)
+        return self.model_
+
+    def _adopt(self, record: LocalModel) -> None:
+        self.n_features_in_ = len(record.terms)
+        if record.terms != as_terms(None, len(record.terms)):
+            self.feature_names_in_ = np.array(record.terms, dtype=object)
+        self._hold(record)
+
+    def predict(self, X: Any, interval: float | None = None, *, of: str = "observation") -> Any:
+        """The curve at new rows; with ``interval=0.95`` also the ends of the interval of an observation or the mean."""
+        check_is_fitted(self)
+        X = validate_data(self, X, dtype=np.float64, reset=False)
+        if interval is None:
+            return self.model_.evaluate(X)[:, 0]
+        if not isinstance(interval, numbers.Real) or not 0.0 < float(interval) < 1.0:
+            raise UsageError(f"interval must lie between 0 and 1, not {interval!r}", where="interval")
+        if of not in ("observation", "mean"):
+            raise UsageError(f"of must be 'observation' or 'mean', not {of!r}", where="of")
+        mean, half = self.model_.interval(X, float(interval), of)
+        return Interval(mean, mean - half, mean + half)
+
+    def standard_errors(self, X: Any) -> np.ndarray:
+        """σ·‖l(x)‖ of the curve at each row."""
+        check_is_fitted(self)
+        X = validate_data(self, X, dtype=np.float64, reset=False)
+        return self.model_.sigma * np.sqrt(np.maximum(self.model_.evaluate(X)[:, 2], 0.0))
