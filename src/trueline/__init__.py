@@ -8,6 +8,8 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
+from .engines import register as _register
+
 __version__ = "0.1.0"
 
 _NAMES = {
@@ -63,6 +65,11 @@ _NAMES = {
 }
 
 __all__ = sorted(_NAMES)  # noqa: PLE0605 (a list of strings, made from the table above)
+
+
+# Tables of these packages are scanned, fitted and predicted where they are.
+for _package in ("dask", "pyspark"):
+    _register(_package, lambda: importlib.import_module(".scale.cluster", __name__))
 
 
 def __getattr__(name: str) -> Any:

@@ -58,6 +58,9 @@ class Encoder:
         Whether a target of text is accepted: y is then the place in ``target_levels``.
     progress:
         Called with the number of rows read so far.
+    part:
+        Whether the source is one part of a table: it may then be empty or have a constant target, which only somebody
+        who has all the parts can judge.
 
     >>> encoder = Encoder({"x": [1.0, 2.0, 3.0], "color": ["red", "blue", "red"], "y": [1.0, 2.0, 3.5]}, target="y")
     >>> [block.X.tolist() for block in encoder]
@@ -87,6 +90,7 @@ class Encoder:
         labels: bool = False,
         block_rows: int | None = None,
         progress: Callable[[int], Any] | None = None,
+        part: bool = False,
     ) -> None:
         one_of("missing", missing, MISSING_POLICIES)
         one_of("unseen", unseen, UNSEEN_POLICIES)
@@ -105,6 +109,7 @@ class Encoder:
         self.target, self.weights = target, weights
         self.missing, self.unseen, self.labels = missing, unseen, labels
         self.progress = progress
+        self.part = part
         self._where, self._derive = where, dict(derive or {})
         self._kinds = {
             name: "category" if name in categories else kind_of(name, opened.dtypes[name], describe=opened.describe)
@@ -136,6 +141,11 @@ class Encoder:
     def target_levels(self) -> list[str]:
         """The target's labels in the order of their codes (with ``labels=True``)."""
         return list(self._target_levels)
+
+    @property
+    def kinds(self) -> dict[str, str]:
+        """How each input column is used."""
+        return dict(self._kinds)
 
     @property
     def rows(self) -> int:
@@ -171,13 +181,14 @@ class Encoder:
     # ---- the pass
     def __iter__(self) -> Iterator[Block]:
         step = max(256, SLICE_BYTES // (8 * len(self._features)))
-        for batch in self.source.frames():
+        for batch in self.source.frames(empty=self.part):
             for frame in batch.iter_slices(step) if batch.height > step else (batch,):
                 yield from self._block(frame)
                 self._row += frame.height
             if self.progress is not None:
                 self.progress(self._row)
-        self._finish()
+        if not self.part:
+            self._finish()
 
     def _block(self, frame: pl.DataFrame) -> Iterator[Block]:
         describe, row = self.source.describe, self._row

@@ -97,14 +97,17 @@ class Source:
         made.dtypes = dict(lazy.collect_schema())
         return made
 
-    def frames(self) -> Iterator[pl.DataFrame]:
-        """The rows, as eager frames in order; a source that is not rereadable gives them once."""
+    def frames(self, *, empty: bool = False) -> Iterator[pl.DataFrame]:
+        """The rows, as eager frames in order; a source that is not rereadable gives them once.
+
+        No rows at all are refused, unless ``empty`` says that there may be none.
+        """
         rows = 0
         for frame in self._collected() if self._slices else self._streamed():
             rows += frame.height
             if frame.height:
                 yield frame
-        if rows == 0:
+        if rows == 0 and not empty:
             where = " and ".join(what for kind, _, what in self._steps if kind == "where")
             if where:
                 raise DataError(f"no row of {self.describe} is left by where {where!r}", where="where")

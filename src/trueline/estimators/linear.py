@@ -14,6 +14,7 @@ from ..onepass import routes
 from ..onepass.moments import Moments
 from ..onepass.squares import least_squares
 from .arrays import FromMoments, checked_arrays, refuse_nonfinite
+from .sources import paired
 
 METHODS = ("auto", "normal", "qr", "svd")
 
@@ -79,6 +80,7 @@ class LinearRegression(FromMoments, MultiOutputMixin, RegressorMixin, BaseEstima
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None, *, target: Any = None, **source: Any) -> Any:
         """Fit to arrays ``(X, y)``, or to any source with ``target=`` its column's name (options as for tl.scan)."""
         self._check()
+        y, target, source = paired(X, y, target, source, sample_weight)
         if y is None and target is not None:
             moments = self._moments(X, target, source)
             self._fit_moments(moments)

@@ -14,6 +14,7 @@ from ..onepass.folds import SCORES, choose, need_folds, ridge_scores
 from ..onepass.moments import Moments
 from ..onepass.paths import RidgePath, standard_scales
 from .arrays import FromMoments, checked_arrays, fold_numbers, refuse_nonfinite
+from .sources import paired
 
 
 class _RidgeFit(FromMoments, MultiOutputMixin, RegressorMixin, BaseEstimator):
@@ -96,6 +97,7 @@ class Ridge(_RidgeFit):
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None, *, target: Any = None, **source: Any) -> Any:
         """Fit to arrays ``(X, y)``, or to any source with ``target=`` its column's name (options as for tl.scan)."""
+        y, target, source = paired(X, y, target, source, sample_weight)
         if y is None and target is not None:
             moments = self._moments(X, target, source)
             self._fit_moments(moments)
@@ -171,6 +173,7 @@ class RidgeCV(_RidgeFit):
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None, *, target: Any = None, **source: Any) -> Any:
         """Fit to arrays ``(X, y)``, or to any source with ``target=`` its column's name (options as for tl.scan)."""
         alphas = self._checked_alphas()
+        y, target, source = paired(X, y, target, source, sample_weight)
         if y is None and target is not None:
             moments = self._moments(X, target, source)
             self._fit_moments(moments)

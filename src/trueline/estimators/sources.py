@@ -1,28 +1,24 @@
-"""tl.scan: one pass over any source. Engines of other rooms (Dask, Spark) enter through ``ENGINES``."""
+"""tl.scan: one pass over any source, here or where a Dask or Spark table lives."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
+from ..engines import engine_of
+from ..errors import UsageError
 from ..onepass.moments import Moments
 
-# package of the source's type → "module:function" that scans it, called with the same arguments as ``scan``
-ENGINES: dict[str, str] = {
-    "dask": "trueline.scale.dask:scan",
-    "pyspark": "trueline.scale.spark:scan",
-}
 
-
-def engine_of(source: Any) -> Callable[..., Moments] | None:
-    """The function that scans a source of another engine, imported only when one comes in."""
-    from importlib import import_module
-
-    place = ENGINES.get(type(source).__module__.partition(".")[0])
-    if place is None:
-        return None
-    module, _, name = place.partition(":")
-    return getattr(import_module(module), name)  # type: ignore[no-any-return]
+def paired(X: Any, y: Any, target: Any, source: dict[str, Any], sample_weight: Any = None) -> tuple[Any, ...]:
+    """(y, target, options): rows and targets that are two Dask arrays become one source with a column ``y``."""
+    if engine_of(X) is None:
+        return y, target, source
+    if sample_weight is not None:
+        raise UsageError("on Dask and Spark the weights are a column: give weights= its name", where="sample_weight")
+    if y is None:
+        return y, target, source
+    return None, "y", source | {"y": y}
 
 
 def scan(
@@ -82,7 +78,7 @@ def scan(
     )
     engine = engine_of(source)
     if engine is not None:
-        return engine(source, **given)
+        return engine.scan(source, **given)  # type: ignore[no-any-return]
     from ..onepass.reading import scan_source
 
     return scan_source(source, **given)

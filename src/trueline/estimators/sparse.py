@@ -32,6 +32,7 @@ from .penalised import (
     from_gram,
     warn_unproven,
 )
+from .sources import paired
 from .sparsecv import ElasticNetCV, LassoCV
 
 __all__ = ["ElasticNet", "ElasticNetCV", "Lasso", "LassoCV", "lasso_path"]
@@ -172,6 +173,7 @@ class ElasticNet(MultiOutputMixin, SparseLinear):
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None, *, target: Any = None, **source: Any) -> Any:
         """Fit to arrays ``(X, y)``, or to any source with ``target=`` its column's name (options as for tl.scan)."""
         self._check()
+        y, target, source = paired(X, y, target, source, sample_weight)
         if y is None and target is not None:
             moments = self._moments(X, target, source)
             self._fit_moments(moments)

@@ -34,6 +34,7 @@ from .penalised import (
     checked_weights,
     from_gram,
 )
+from .sources import paired
 
 RULES = ("min", "1se")
 
@@ -124,6 +125,7 @@ class ElasticNetCV(SparseLinear):
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None, *, target: Any = None, **source: Any) -> Any:
         """Fit to arrays ``(X, y)``, or to any source with ``target=`` its column's name (options as for tl.scan)."""
         self._check()
+        y, target, source = paired(X, y, target, source, sample_weight)
         if y is None and target is not None:
             folds = {"folds": self.cv} if isinstance(self.cv, numbers.Integral) else {}
             moments = self._moments(X, target, folds | source)

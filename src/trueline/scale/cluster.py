@@ -1,0 +1,122 @@
+"""The same calls on Dask and Spark: what ``scan``, ``fit`` and ``predict`` do when a table of theirs comes in.
+
+Everything here is written once, against :class:`trueline.scale.tables.Table`; the engines differ only in how they
+run a task on every partition.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from ..data.encode import Encoder
+from ..errors import UsageError
+from ..onepass.moments import Moments
+from . import statistic
+from .predictor import Predictor
+from .tables import Table
+
+HEAD_ROWS = 10_000  # rows from which the constants of a formula's terms come
+
+
+def table_of(source: Any, y: Any = None) -> Table:
+    """A Dask or Spark table as what the rest of this room works with."""
+    owner = type(source).__module__.partition(".")[0]
+    if owner == "dask":
+        from .dask import DaskTable
+
+        return DaskTable(source, y)
+    from .spark import SparkTable
+
+    if y is not None:
+        raise UsageError("a Spark dataframe holds its target: give target= the name of its column", where="target")
+    return SparkTable(source)
+
+
+@dataclasses.dataclass(frozen=True)
+class Scan:
+    """The task of a scan: moments of every partition."""
+
+    declared: dict[str, Any]
+    options: dict[str, Any]
+    digits: float | str = "auto"
+    sample: int = 10_000
+
+    def run(self, number: int, tables: Iterator[Any]) -> bytes:
+        encoder = statistic.encoder_of(number, tables, self.declared, self.options)
+        if encoder is None:
+            return statistic.NOTHING
+        return statistic.pack(statistic.moments_of(encoder, digits=self.digits, sample=self.sample))
+
+    def merge(self, answers: Sequence[bytes]) -> bytes:
+        return statistic.merge(answers)
+
+
+def scan(
+    source: Any,
+    *,
+    target: str | None = None,
+    folds: int | str | None = 5,
+    digits: float | str = "auto",
+    sample: int = 10_000,
+    y: Any = None,
+    **options: Any,
+) -> Moments:
+    """One job: every partition to its moments, merged in a tree; options as for ``tl.scan``."""
+    if isinstance(target, (list, tuple)):
+        raise UsageError("a source has one target column; give its name", where="target")
+    folds = None if folds in (0, 1) else folds
+    table, options, terms = prepared(table_of(source, y), options | {"target": target, "folds": folds})
+    task = Scan(table.declared, options, digits, sample)
+    raw = table.combine(task, statistic.limit(terms, 1 if folds is None else int(folds)))
+    made = None if raw == statistic.NOTHING else statistic.unpack(raw)[0]
+    return statistic.judged(made, table.describe, folds=folds is not None)
+
+
+def prepared(table: Table, options: dict[str, Any]) -> tuple[Table, dict[str, Any], int]:
+    """(the table with the columns needed, options for every partition's encoder, terms known so far).
+
+    All that is wrong with the call is refused here, before a job starts.
+    """
+    import polars as pl
+
+    options = dict(options)
+    if options.pop("progress", None):
+        raise UsageError(
+            "on Dask and Spark, progress is shown by the engine's own page; leave progress out", where="progress"
+        )
+    if options.get("fold_blocks"):
+        raise UsageError(
+            "fold_blocks goes by the order of the rows, which partitions do not have; use folds or group",
+            where="fold_blocks",
+        )
+    encoder = Encoder(pl.DataFrame(schema=table.declared), part=True, **options)
+    if encoder.formula is not None:
+        if encoder.formula.memory:
+            raise UsageError(
+                "lags look back along the rows, and partitions do not follow each other; make the lagged columns first",
+                where="formula",
+            )
+        if not encoder.formula.fixed:
+            looked = Encoder(table.head(HEAD_ROWS), part=True, **options)
+            for _ in looked:
+                break
+            encoder = looked
+        options["formula"] = encoder.formula
+    else:
+        options["features"] = list(encoder.kinds)
+    if not options.get("where") and not options.get("derive"):
+        needed = [*encoder.kinds, *(options.get(name) for name in ("target", "weights", "group"))]
+        wanted = {name for name in needed if name is not None}
+        if wanted < set(table.declared):
+            table = table.select([name for name in table.declared if name in wanted])
+    return table, options, len(encoder.kinds)
+
+
+def predict(estimator: Any, source: Any, method: str = "predict") -> Any:
+    """Lazy predictions of the engine's own type: a Dask Series or array, or the Spark frame with ``prediction``."""
+    table = table_of(source)
+    predictor = Predictor(estimator, method)
+    predictor.check(list(table.declared))
+    return table.predicted(predictor, predictor.dtype)

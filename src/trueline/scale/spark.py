@@ -1,0 +1,148 @@
+"""Spark's dataframes, classic or over Connect: ``mapInArrow`` makes one row of bytes a partition. No RDD is used.
+
+Rows of bytes come to the driver and are merged there in the common tree. Where a thousand of them would not fit
+comfortably on a driver, executors first merge groups of 32 (``applyInArrow``). Spark takes the rows of each task once,
+whichever attempt finished first, so that a retried or speculative task never counts twice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from ..errors import UsageError
+from .tables import Task, answer, merged, opened, plain_errors, tree
+
+ANSWER = "number int, answer binary"
+GROUP = 32
+DRIVER_BYTES = 1 << 28  # a thousand answers may take this much of the driver's memory
+BATCH_BYTES = 1 << 23  # Arrow batches are joined up to this size: Spark's own are small
+
+
+class SparkTable:
+    """A Spark dataframe."""
+
+    describe = "the Spark table"
+
+    def __init__(self, source: Any) -> None:
+        import polars as pl
+
+        if type(source).__name__ != "DataFrame":
+            raise UsageError(f"a Spark {type(source).__name__} is not a table; give a Spark dataframe", where="source")
+        self.source = source
+        empty: Any = pl.from_arrow(_arrow_schema(source.schema).empty_table())
+        self.declared: dict[str, Any] = dict(empty.schema)
+
+    def select(self, columns: Sequence[str]) -> SparkTable:
+        return SparkTable(self.source.select(*(f"`{name}`" for name in columns)))
+
+    def combine(self, task: Task, size: int) -> bytes:
+        with plain_errors("Spark"):
+            answers = self.source.mapInArrow(_Mapped(task), ANSWER)
+            if size * 1000 > DRIVER_BYTES:
+                from pyspark.sql.functions import col, floor
+
+                grouped = answers.groupBy(floor(col("number") / GROUP))
+                answers = grouped.applyInArrow(_Merged(task), ANSWER)
+            found = answers.toArrow().sort_by("number")
+            return opened(tree(task, found.column("answer").to_pylist()))
+
+    def head(self, rows: int) -> Any:
+        import polars as pl
+
+        with plain_errors("Spark"):
+            return pl.from_arrow(self.source.limit(rows).toArrow())
+
+    def predicted(self, predictor: Any, dtype: Any) -> Any:
+        """The frame with one more column, ``prediction``; nothing runs until it is asked for."""
+        from pyspark.sql.types import StructField, StructType
+
+        if "prediction" in self.declared:
+            raise UsageError("the table has a column 'prediction' already; rename or drop it", where="prediction")
+        schema = StructType([*self.source.schema.fields, StructField("prediction", _spark_type(dtype), True)])
+        return self.source.mapInArrow(_Predicted(predictor), schema)
+
+
+class _Mapped:
+    """A partition's batches to one row with its answer."""
+
+    def __init__(self, task: Task) -> None:
+        self.task = task
+
+    def __call__(self, batches: Iterator[Any]) -> Iterator[Any]:
+        from pyspark import TaskContext
+
+        context = TaskContext.get()
+        number = 0 if context is None else context.partitionId()
+        yield _row(number, answer(self.task, number, _tables(batches)))
+
+
+class _Merged:
+    """A group's rows to one."""
+
+    def __init__(self, task: Task) -> None:
+        self.task = task
+
+    def __call__(self, table: Any) -> Any:
+        import pyarrow
+
+        rows = table.sort_by("number")
+        made = merged(self.task, rows.column("answer").to_pylist())
+        return pyarrow.Table.from_batches([_row(rows.column("number")[0].as_py(), made)])
+
+
+class _Predicted:
+    """Batches with their predictions."""
+
+    def __init__(self, predictor: Any) -> None:
+        self.predictor = predictor
+
+    def __call__(self, batches: Iterator[Any]) -> Iterator[Any]:
+        import pyarrow
+
+        for batch in batches:
+            found = self.predictor.values(batch.to_pandas())
+            values = found.astype(str).tolist() if found.dtype.kind in "USO" else found
+            yield pyarrow.RecordBatch.from_arrays(
+                [*batch.columns, pyarrow.array(values)], names=[*batch.schema.names, "prediction"]
+            )
+
+
+def _row(number: int, raw: bytes) -> Any:
+    import pyarrow
+
+    columns = [pyarrow.array([number], pyarrow.int32()), pyarrow.array([raw], pyarrow.binary())]
+    return pyarrow.RecordBatch.from_arrays(columns, names=["number", "answer"])
+
+
+def _tables(batches: Iterator[Any]) -> Iterator[Any]:
+    """Arrow batches as Polars frames of a useful size."""
+    import polars as pl
+    import pyarrow
+
+    waiting: list[Any] = []
+    size = 0
+    for batch in batches:
+        waiting.append(batch)
+        size += batch.nbytes
+        if size >= BATCH_BYTES:
+            yield pl.from_arrow(pyarrow.Table.from_batches(waiting))
+            waiting, size = [], 0
+    if waiting:
+        yield pl.from_arrow(pyarrow.Table.from_batches(waiting))
+
+
+def _arrow_schema(schema: Any) -> Any:
+    from pyspark.sql.pandas.types import to_arrow_schema
+
+    return to_arrow_schema(schema)
+
+
+def _spark_type(dtype: np.dtype) -> Any:
+    from pyspark.sql import types
+
+    return {"f": types.DoubleType, "i": types.LongType, "u": types.LongType, "b": types.BooleanType}.get(
+        dtype.kind, types.StringType
+    )()

@@ -1,0 +1,212 @@
+"""A partition's rows as one statistic of bounded size, and the merge of several.
+
+A statistic is the bytes of a model file that holds moments, the symmetric products as triangles: at most
+16·(d + 4)² bytes plus 4 kB per fold, d the scan's terms. The room that triangles leave goes to the sample of rows. A
+sample that was cut short knows nothing beyond its last priority, so a merge keeps the rows below the smallest such
+priority: what is left is exactly the sample that one pass over all rows would have begun with.
+
+A partition may be empty, have a constant target or lack a level; only the whole is judged (``judged``).
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+import json
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from .. import modelfile
+from ..data.encode import Encoder
+from ..data.read import Source
+from ..errors import DataError
+from ..onepass import exact
+from ..onepass.moments import Moments, merged
+from ..onepass.sample import Sample
+
+NOTHING = b""  # the statistic of no rows
+_HEADER = 2048  # bytes of a file around its arrays and metadata, and a margin
+_PER_ARRAY = 96
+
+
+def limit(terms: int, folds: int) -> int:
+    """The most bytes of a statistic."""
+    return max(1, folds) * (16 * (terms + 4) ** 2 + 4096)
+
+
+def encoder_of(number: int, tables: Iterator[Any], declared: dict[str, Any], options: dict[str, Any]) -> Encoder | None:
+    """The encoder of one partition, its columns checked against those that the whole table declares; None if empty."""
+    described = f"partition {number}"
+    tables = (table for table in tables if table.height)
+    first = next(tables, None)
+    if first is None:
+        return None
+    pieces = (_as_declared(table, declared, described) for table in itertools.chain([first], tables))
+    encoder = Encoder(Source(described, lambda: pieces, rereadable=False), part=True, **options)
+    return encoder
+
+
+def _as_declared(table: Any, declared: dict[str, Any], described: str) -> Any:
+    """The table with its columns of nulls typed, or the refusal of another schema."""
+    import polars as pl
+
+    from ..data.columns import kind_of
+
+    for name in declared:
+        if name not in table.columns:
+            raise DataError(f"{described} lacks column {name!r}, which the table declares", where=name)
+    for name in table.columns:
+        if name not in declared:
+            raise DataError(f"{described} has a column {name!r} that the table does not declare", where=name)
+    empty = [name for name, dtype in table.schema.items() if dtype == pl.Null]
+    table = table.with_columns(pl.col(name).cast(declared[name]) for name in empty) if empty else table
+    for name, dtype in table.schema.items():
+        if dtype == declared[name]:
+            continue
+        try:
+            found, wanted = kind_of(name, dtype), kind_of(name, declared[name])
+        except DataError:
+            continue  # a type that is refused only where the column is used
+        if found != wanted:
+            raise DataError(
+                f"column {name!r} of {described} is a {found} ({dtype}) where the table declares a {wanted} "
+                f"({declared[name]}); give all partitions one type",
+                where=name,
+            )
+    return table
+
+
+def moments_of(encoder: Encoder, *, digits: float | str, sample: int) -> Moments:
+    """The moments of one partition, which may have no row that counts."""
+    targets = () if encoder.target is None else (encoder.target,)
+    counted = (block for block in encoder if block.weights is None or block.weights.any())
+    first = next(counted, None)
+    if first is None:
+        return _of_nothing(encoder, targets, digits, sample)
+    blocks = itertools.chain([first], counted)
+    made = Moments.from_blocks(blocks, targets=targets, digits=digits, sample=sample, schema=lambda: encoder.schema)
+    return made if made.terms == encoder.terms else made.reordered(encoder.terms)
+
+
+def _of_nothing(encoder: Encoder, targets: tuple[str, ...], digits: float | str, sample: int) -> Moments:
+    width = len(encoder.terms) + len(targets)
+    everything = np.ones(width, dtype=bool)
+    none = Sample.empty(width, sample)
+    return Moments(
+        encoder.terms,
+        targets,
+        {},
+        everything,
+        none,
+        encoder.schema,
+        encoder.weights is not None,
+        digits,
+        (0,) * exact.LEVELS,
+    )
+
+
+def pack(moments: Moments, **more: Any) -> bytes:
+    """The bytes of a statistic, its sample cut to the room that is left."""
+    arrays, meta = moments.to_state()
+    width = len(moments.terms) + len(moments.targets)
+    triangle = np.triu_indices(width)
+    for name in moments.parts:
+        products = arrays[f"{name}.products"]
+        arrays[f"{name}.products"] = np.stack([products[k][triangle] for k in (0, 1)])
+    meta |= more
+    fixed = sum(array.nbytes for name, array in arrays.items() if not name.startswith("sample."))
+    # Metadata is JSON inside JSON: its quotes and backslashes are written once more.
+    text = json.dumps(json.dumps(meta))
+    room = limit(len(moments.terms), len(moments.parts)) - fixed - len(text) - _PER_ARRAY * len(arrays) - _HEADER
+    sample = _shortened(moments.sample, max(0, room // (8 * (width + 2))))
+    arrays |= sample.to_arrays()
+    meta["keep"] = sample.keep
+    return modelfile.dumps("statistic", arrays, meta)
+
+
+def unpack(raw: bytes) -> tuple[Moments, dict[str, Any]]:
+    """(the moments, the metadata) of a statistic."""
+    _, arrays, meta = modelfile.loads(raw, where="a partition's statistic")
+    width = len(meta["terms"]) + len(meta["targets"])
+    triangle = np.triu_indices(width)
+    for name in meta["folds"]:
+        square = np.zeros((2, width, width))
+        for k in (0, 1):
+            square[k][triangle] = arrays[f"{name}.products"][k]
+            square[k].T[triangle] = arrays[f"{name}.products"][k]
+        arrays[f"{name}.products"] = square
+    return Moments.from_state(arrays, meta), meta
+
+
+def _shortened(sample: Sample, most: int) -> Sample:
+    if len(sample.priority) <= most:
+        return sample
+    return Sample(sample.rows[:most], sample.weights[:most], sample.priority[:most], most)
+
+
+def add(left: Moments, right: Moments) -> Moments:
+    """Both together; the sample as far as both know theirs."""
+    cuts = [
+        one.sample.priority[-1] if len(one.sample.priority) else np.uint64(0)
+        for one in (left, right)
+        if len(one.sample.priority) == one.sample.keep
+    ]
+    if cuts:
+        edge = min(cuts)
+        inside = [one.sample.priority <= edge if one.sample.keep else np.zeros(0, bool) for one in (left, right)]
+        keep = int(sum(mask.sum() for mask in inside))
+        left, right = (
+            dataclasses.replace(
+                one,
+                sample=Sample(one.sample.rows[mask], one.sample.weights[mask], one.sample.priority[mask], keep),
+                _total=None,
+            )
+            for one, mask in zip((left, right), inside, strict=True)
+        )
+    return left + right
+
+
+def merge(statistics: Sequence[bytes], **more: Any) -> bytes:
+    """Several statistics as one, in their order."""
+    found = [raw for raw in statistics if raw != NOTHING]
+    if len(found) < 2:
+        return found[0] if found else NOTHING
+    total, _ = unpack(found[0])
+    for raw in found[1:]:
+        total = add(total, unpack(raw)[0])
+    return pack(total, **more)
+
+
+def judged(moments: Moments | None, described: str, *, folds: bool) -> Moments:
+    """The moments of a whole table, or its refusal."""
+    if moments is None or moments.schema.rows == 0:
+        tail = ""
+        if moments is not None and moments.schema.where:
+            tail = f" left by where {moments.schema.where!r}"
+        elif moments is not None and moments.schema.dropped_rows:
+            tail = f": all {moments.schema.dropped_rows} have a missing value"
+        raise DataError(f"{described} has no rows{tail}", where="rows")
+    if moments.n == 0:
+        raise DataError("all weights are zero; at least one row needs a positive weight", where="weights")
+    moments.refuse_nonfinite()
+    total = moments.total
+    still = np.diagonal(total.products[0]) == 0.0
+    schema, d = moments.schema, len(moments.terms)
+    if moments.targets and still[d] and schema.target_kind != "category":
+        raise DataError(
+            f"target {moments.targets[0]!r} of {described} is constant ({total.mean[0][d]:g} in all {schema.rows} rows): "
+            "there is nothing to learn",
+            where=moments.targets[0],
+        )
+    place = {term: k for k, term in enumerate(moments.terms)}
+    schema = dataclasses.replace(
+        schema,
+        constant=tuple(term for k, term in enumerate(moments.terms) if still[k]),
+        duplicates=tuple(pair for pair in schema.duplicates if not still[place[pair[0]]]),
+    )
+    parts = moments.parts
+    if folds and len(parts) == 1 and moments.n > 1:
+        parts = {0: merged(parts.values(), moments.width)}  # every row is in one fold: nothing can be left out
+    return dataclasses.replace(moments, schema=schema, parts=parts, _total=None)

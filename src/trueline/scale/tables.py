@@ -1,0 +1,160 @@
+"""What an engine must offer, and how a refusal travels from a partition to the caller.
+
+A *task* is a picklable object with ``run(number, tables) -> bytes`` for one partition and ``merge(answers) -> bytes``.
+An engine runs it on every partition and merges the answers in a tree whose shape depends on the number of
+partitions alone, so that the same partitioning gives the same bits. A partition that refuses its rows answers with
+the refusal instead of raising: an engine would retry it, and bury the sentence under its own traceback.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import threading
+from collections.abc import Iterator, Sequence
+from typing import Any, Protocol
+
+from .. import errors
+from ..errors import DataError, TruelineError, UsageError
+
+BRANCHES = 8  # answers merged at a time
+_GOOD, _BAD = b"+", b"-"
+
+
+class Task(Protocol):
+    """What is done to a partition, and to the answers."""
+
+    def run(self, number: int, tables: Iterator[Any]) -> bytes: ...
+
+    def merge(self, answers: Sequence[bytes]) -> bytes: ...
+
+
+class Table(Protocol):
+    """A table of some engine."""
+
+    describe: str
+    declared: dict[str, Any]  # column → Polars type
+
+    def combine(self, task: Task, size: int) -> bytes:
+        """One job: the answers of all partitions, each about ``size`` bytes, merged."""
+        ...
+
+    def head(self, rows: int) -> Any:
+        """Some first rows as a Polars frame."""
+        ...
+
+    def select(self, columns: Sequence[str]) -> Table:
+        """With fewer columns."""
+        ...
+
+    def predicted(self, predictor: Any, dtype: Any) -> Any:
+        """The engine's own lazy table of predictions."""
+        ...
+
+
+def answer(task: Task, number: int, tables: Iterator[Any]) -> bytes:
+    """What a partition sends: its answer or its refusal."""
+    with _one_thread():
+        try:
+            return _GOOD + task.run(number, tables)
+        except TruelineError as error:
+            text = {"number": number, "class": type(error).__name__, "message": error.message, "where": error.where}
+            return _BAD + json.dumps(text).encode()
+
+
+def merged(task: Task, answers: Sequence[bytes]) -> bytes:
+    """Several partitions' answers as one; the refusal of the first partition that refused goes before all."""
+    refusals = [raw for raw in answers if raw[:1] == _BAD]
+    if refusals:
+        return min(refusals, key=lambda raw: json.loads(raw[1:])["number"])
+    with _one_thread():
+        try:
+            return _GOOD + task.merge([raw[1:] for raw in answers])
+        except TruelineError as error:
+            text = {"number": 0, "class": type(error).__name__, "message": error.message, "where": error.where}
+            return _BAD + json.dumps(text).encode()
+
+
+def tree(task: Task, answers: Sequence[bytes]) -> bytes:
+    """All answers merged here, in the shape that every engine uses."""
+    level = list(answers)
+    while len(level) > 1:
+        level = [merged(task, level[k : k + BRANCHES]) for k in range(0, len(level), BRANCHES)]
+    return level[0] if level else _GOOD
+
+
+def opened(raw: bytes) -> bytes:
+    """The merged answer, or the refusal raised."""
+    if raw[:1] == _BAD:
+        told = json.loads(raw[1:])
+        kind = getattr(errors, told["class"], DataError)
+        raise kind(told["message"], where=told["where"])
+    return raw[1:]
+
+
+_lock = threading.Lock()
+_inside = 0
+_limits: contextlib.ExitStack | None = None
+
+
+@contextlib.contextmanager
+def _one_thread() -> Iterator[None]:
+    """BLAS and our own pools on one thread: the engine already fills the cores, and sums keep their order.
+
+    The setting belongs to the process; tasks that share it by threads enter together and the last one restores it.
+    """
+    global _inside, _limits
+    from ..threads import limit
+
+    with _lock:
+        _inside += 1
+        if _inside == 1:
+            _limits = contextlib.ExitStack()
+            _limits.enter_context(limit(1))
+    try:
+        yield
+    finally:
+        with _lock:
+            _inside -= 1
+            if _inside == 0 and _limits is not None:
+                _limits.close()
+                _limits = None
+
+
+@contextlib.contextmanager
+def plain_errors(engine: str) -> Iterator[None]:
+    """What an engine says of a failed job as one sentence, where it is a known one."""
+    try:
+        yield
+    except TruelineError:
+        raise
+    except Exception as error:
+        known = _sentence(engine, error)
+        if known is None:
+            raise
+        raise known from None
+
+
+def _sentence(engine: str, error: BaseException) -> TruelineError | None:
+    told, one = [], error
+    seen: set[int] = set()
+    while one is not None and id(one) not in seen:
+        seen.add(id(one))
+        told.append(f"{type(one).__name__}: {one}")
+        one = one.__cause__ or one.__context__  # type: ignore[assignment]
+    text = "\n".join(told)
+    if "No module named 'trueline'" in text:
+        return UsageError(
+            f"a worker of {engine} has no trueline; install the same version of trueline on every worker", where=engine
+        )
+    if "KilledWorker" in text:
+        return DataError(
+            f"{engine} gave up a task after its workers died under it; give the workers more memory or make more, "
+            "smaller partitions",
+            where=engine,
+        )
+    if any(word in text for word in ("CommClosedError", "Timed out trying to connect", "Timed out during handshake")):
+        return UsageError(
+            f"the scheduler of {engine} cannot be reached; check its address and that it runs", where=engine
+        )
+    return None

@@ -1,0 +1,170 @@
+"""On Dask: the same moments from any partitioning, lazy predictions, refusals that name the partition.
+
+One cluster of two worker processes, on loopback, serves the whole module.
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+import signal
+import time
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import trueline as tl
+from trueline.scale import statistic
+from trueline.scale.cluster import Scan, prepared, table_of
+
+dask = pytest.importorskip("dask", reason="Dask is not installed: pip install 'dask[distributed]' runs these tests")
+pytest.importorskip("distributed", reason="pip install 'dask[distributed]' runs these tests")
+
+import dask.array as da  # noqa: E402
+import dask.dataframe as dd  # noqa: E402
+
+
+@pytest.fixture(scope="module")
+def client():
+    from distributed import Client, LocalCluster
+
+    with (
+        LocalCluster(
+            n_workers=2, threads_per_worker=1, processes=True, host="127.0.0.1", dashboard_address=None
+        ) as cluster,
+        Client(cluster) as client,
+    ):
+        yield client
+
+
+@pytest.fixture(scope="module")
+def table() -> pd.DataFrame:
+    return made(4000)
+
+
+def made(n: int) -> pd.DataFrame:
+    rng = np.random.default_rng(7)
+    frame = pd.DataFrame(rng.normal(size=(n, 4)) * [1.0, 10.0, 1e-3, 1.0] + [0.0, 1e4, 0.0, 3.0], columns=list("abcd"))
+    frame["color"] = rng.choice(["blue", "green", "red"], size=n)
+    frame.loc[n - 2, "color"] = "unique"  # a level that one partition alone has
+    frame["weight"] = rng.integers(0, 4, size=n).astype(float)
+    frame.loc[n - 2, "weight"] = 1.0
+    frame["y"] = 2.0 * frame.a - 0.1 * frame.b + (frame.color == "red") + rng.normal(size=n)
+    return frame
+
+
+def split(frame: pd.DataFrame, sizes: list[int]) -> dd.DataFrame:
+    """A Dask frame with partitions of these sizes."""
+    edges = np.concatenate([[0], np.cumsum(sizes)])
+    assert edges[-1] == len(frame)
+    parts = [frame.iloc[a:b] for a, b in itertools.pairwise(edges)]
+    return dd.from_delayed([dask.delayed(part) for part in parts], meta=frame.iloc[:0], verify_meta=False)
+
+
+def distance(left: tl.Moments, right: tl.Moments) -> float:
+    """The largest difference of products, in units of √(C_ii·C_jj), over all folds."""
+    assert left.terms == right.terms and left.parts.keys() == right.parts.keys()
+    worst = 0.0
+    for name, part in left.parts.items():
+        other = right.parts[name]
+        assert part.n == other.n
+        spread = np.sqrt(np.diagonal(part.products[0]))
+        scale = np.outer(spread, spread) + 1e-300
+        worst = max(worst, float((np.abs(part.products[0] - other.products[0]) / scale).max()))
+        worst = max(
+            worst, float((np.abs(part.mean[0] - other.mean[0]) / (np.abs(part.mean[0]) + spread + 1e-300)).max())
+        )
+    return worst
+
+
+SIZES = {
+    "one": [4000],
+    "seven": [571] * 6 + [574],
+    "sixty-four": [62] * 63 + [94],
+    "empty and skewed": [0, 3990, 0, 0, 1, 1, 0, 8, 0],
+}
+
+
+@pytest.mark.parametrize("sizes", SIZES.values(), ids=SIZES.keys())
+def test_any_partitioning_gives_the_moments_of_one_machine(client, table, sizes):
+    here = tl.scan(table, target="y", weights="weight").designed()
+    there = tl.scan(split(table, sizes), target="y", weights="weight").designed()
+    assert distance(here, there) < 1e-12
+    assert there.schema == here.schema
+    ours, theirs = (tl.LinearRegression.from_moments(m) for m in (here, there))
+    digits = min(ours.certificate_.digits, theirs.certificate_.digits)
+    np.testing.assert_allclose(ours.coef_, theirs.coef_, rtol=10.0**-digits)
+
+
+def test_twice_the_same_bits_and_any_order_the_same_statistic(client, table):
+    frame = split(table, SIZES["seven"])
+    first, second = (tl.scan(frame, target="y") for _ in range(2))
+    assert statistic.pack(first) == statistic.pack(second)
+    shuffled = split(table.sample(frac=1.0, random_state=3), SIZES["seven"])
+    assert distance(first.designed(), tl.scan(shuffled, target="y").designed()) < 1e-12
+
+
+def test_a_thousand_partitions_and_the_size_of_each_statistic(table):
+    frame = split(table, [4] * 1000)
+    with dask.config.set(scheduler="synchronous"):
+        there = tl.scan(frame, target="y", features=list("abcd"))
+    assert distance(tl.scan(table, target="y", features=list("abcd")), there) < 1e-12
+    for d in (3, 40):
+        rng = np.random.default_rng(d)
+        wide = pd.DataFrame(rng.normal(size=(3000, d + 1)), columns=[f"column_{j}" for j in range(d)] + ["y"])
+        one, options, _ = prepared(table_of(dd.from_pandas(wide, npartitions=1)), {"target": "y", "folds": 5})
+        import polars as pl
+
+        raw = Scan(one.declared, options).run(0, iter([pl.DataFrame(wide)]))
+        assert len(raw) <= 5 * (16 * (d + 4) ** 2 + 4096)
+        kept, _ = statistic.unpack(raw)
+        assert len(kept.sample.rows) > 100
+        both = statistic.unpack(
+            statistic.merge([raw, Scan(one.declared, options).run(1, iter([pl.DataFrame(-wide)]))])
+        )[0]
+        # What is left is a true beginning of the sample that one pass would keep.
+        whole = tl.scan([wide, -wide], target="y").sample
+        assert len(both.sample.rows) and (both.sample.priority == whole.priority[: len(both.sample.rows)]).all()
+
+
+def test_a_worker_killed_in_the_middle_changes_nothing(client, table):
+    def slowly(part: pd.DataFrame) -> pd.DataFrame:
+        time.sleep(0.15)
+        return part
+
+    frame = split(table, SIZES["seven"] + []).map_partitions(slowly, meta=table.iloc[:0])
+    expected = tl.scan(split(table, SIZES["seven"]), target="y")
+    pids = list(client.run(os.getpid).values())
+    import threading
+
+    killer = threading.Timer(0.4, os.kill, (pids[0], signal.SIGKILL))
+    killer.start()
+    found = tl.scan(frame, target="y")
+    killer.join()
+    assert pids != list(client.run(os.getpid).values())
+    assert statistic.pack(found) == statistic.pack(expected)
+    client.wait_for_workers(2)
+
+
+def test_arrays_and_cross_validation_agree_with_one_machine(client, table):
+    X, y = table[list("abcd")].to_numpy(), table["y"].to_numpy()
+    arrays = da.from_array(X, chunks=(700, 2)), da.from_array(y, chunks=700)
+    ours = tl.LinearRegression().fit(*arrays)
+    here = tl.LinearRegression().fit(X, y)
+    np.testing.assert_allclose(ours.coef_, here.coef_, rtol=1e-11)
+    frame = table[[*"abcd", "y"]]
+    there = tl.RidgeCV(alphas=(0.1, 1.0, 10.0)).fit(dd.from_pandas(frame, npartitions=5), target="y")
+    local = tl.RidgeCV(alphas=(0.1, 1.0, 10.0)).fit(frame, target="y")
+    assert there.alpha_ == local.alpha_
+    np.testing.assert_allclose(there.coef_, local.coef_, rtol=1e-10)
+
+
+@pytest.mark.parametrize("missing", ["drop", "mean", "indicator"])
+def test_missing_values_by_each_policy(client, table, missing):
+    gaps = table.copy()
+    gaps.loc[::97, "a"] = np.nan
+    gaps.loc[5::501, "color"] = None
+    here = tl.scan(gaps, target="y", missing=missing).designed()
+    there = tl.scan(split(gaps, SIZES["empty and skewed"]), target="y", missing=missing).designed()
+    assert distance(here, there) < 1e-12
