@@ -1,0 +1,261 @@
+"""A network of any depth with one output, trained by back-propagation: one row at a time or in mini-batches.
+
+f(x) = Σ u_l h(w_l·x + b_l) + b for one hidden layer. The objective is the weighted mean of any loss plus ½α‖weights‖²
+(biases are free). Nothing is proven about it but the gradient's size: the certificate says so.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ..certify.records import Assumption, Status, from_dict
+from ..certify.stationary import StationaryCertificate
+from ..errors import DataError, UsageError
+from ..online import inputs
+from ..online.saving import describe, rebuild
+from ..parts.activations import ACTIVATIONS
+from ..parts.losses import LOSSES
+from .backpropagation import ADAPTIVE, EXAMPLES, LOSS, NUMBERS, PENALTY, RATE, WEIGHT, full_gradient, scores, train
+from .kernelperceptron import named_row
+
+ROOM = 256  # rows at a time where nothing is learned
+OPTIMIZERS = ("adam", "gradient")
+
+
+class NetworkModel:
+    """The record: all weights in one vector, the optimiser's memory, and what was seen.
+
+    >>> from trueline.parts.activations import activation
+    >>> from trueline.parts.losses import loss
+    >>> model = NetworkModel((4,), activation("tanh"), loss("squared"), rate=0.01, batch=16, seed=0)
+    >>> X = np.linspace(-1, 1, 64)[:, None]
+    >>> for _ in range(200): before = model.learn(X, X[:, 0] ** 2)
+    >>> bool(np.mean((model.predict(X) - X[:, 0] ** 2) ** 2) < 0.02)
+    True
+    """
+
+    kind = "network"
+    takes_parts = True
+
+    def __init__(
+        self, hidden: tuple[int, ...], activation: Any, loss: Any, *, rate: float = 1e-3, optimizer: str = "adam",
+        alpha: float = 0.0, batch: int = 1, seed: int = 0,
+    ) -> None:  # fmt: skip
+        if optimizer not in OPTIMIZERS:
+            raise UsageError(f"optimizer is {optimizer!r}; 'adam' or 'gradient' is accepted", where="optimizer")
+        self.hidden, self.activation, self.loss = tuple(hidden), activation, loss
+        self.batch, self.seed = batch, seed
+        self.numbers = np.zeros(NUMBERS)
+        self.numbers[[RATE, PENALTY, ADAPTIVE]] = rate, alpha, optimizer == "adam"
+        self.names: list[str] = []
+        self.sizes = np.array([0, *hidden, 1])
+        self.progress: list[dict[str, Any]] = []
+        self.classes = None
+        self._proof: StationaryCertificate | None = None
+        self._named_once = False
+
+    @property
+    def examples(self) -> int:
+        return int(self.numbers[EXAMPLES])
+
+    def _name(self, names: list[str]) -> None:
+        """The first names draw the weights; later ones add columns whose weights start at 0."""
+        if len(set(names)) != len(names):
+            raise DataError("feature names repeat; give each column a name of its own", where="names")
+        before, width = int(self.sizes[0]), len(names)
+        self.names, self.sizes[0] = list(names), width
+        if self._named_once:
+            room = np.zeros((width - before) * int(self.sizes[1]))
+            at = before * int(self.sizes[1])
+            for name in ("theta", "first", "second"):
+                old = getattr(self, name)
+                setattr(self, name, np.concatenate([old[:at], room, old[at:]]))
+        else:
+            self._named_once = True
+            rng = np.random.RandomState(self.seed)
+            drawn = []
+            for n, m in zip(self.sizes[:-1], self.sizes[1:]):
+                spread = np.sqrt(getattr(self.activation, "gain", 6.0) / (n + m))
+                drawn += [rng.uniform(-spread, spread, n * m), rng.uniform(-spread, spread, m)]
+            self.theta = np.concatenate(drawn)
+            self.first, self.second = np.zeros_like(self.theta), np.zeros_like(self.theta)
+        self.decayed = np.concatenate(
+            [np.repeat([1.0, 0.0], [n * m, m]) for n, m in zip(self.sizes[:-1], self.sizes[1:])]
+        )
+
+    def _take(self, X: Any) -> np.ndarray:
+        X = inputs.matrix(X)
+        if not self._named_once:
+            self._name([f"x{j}" for j in range(X.shape[1])])
+        inputs.check_width(X, len(self.names))
+        inputs.refuse_bad_rows(X, self.names)
+        return X  # type: ignore[no-any-return]
+
+    def _room(self, rows: int) -> np.ndarray:
+        return np.empty(rows * int(self.sizes.sum()))
+
+    def _targets(self, y: Any, n: int) -> np.ndarray:
+        return inputs.targets(y, n, getattr(self.loss, "targets", "real"))
+
+    def learn(self, X: Any, y: Any, weights: Any = None, order: np.ndarray | None = None) -> np.ndarray:
+        """Learn rows in order, a mini-batch at a time; the predictions before each update."""
+        X = self._take(X)
+        y, c = self._targets(y, len(X)), inputs.weights(weights, len(X))
+        out = self._train(X, y, c, np.arange(len(y)) if order is None else order)
+        rows = f"the last {len(y)} rows learned"
+        self._proof = self.stationary(X, y, c, rows) if len(X) > 1 else None
+        return self._mean(out)
+
+    def _train(self, X: np.ndarray, y: np.ndarray, c: np.ndarray, order: np.ndarray) -> np.ndarray:
+        out = np.zeros(len(y))
+        room = min(self.batch, len(order))
+        before = [array.copy() for array in (self.theta, self.first, self.second, self.numbers)]
+        reached = train(
+            self.activation, self.loss, X, y, c, np.asarray(order, dtype=np.int64), self.sizes, self.theta, self.first,
+            self.second, self.decayed, np.empty_like(self.theta), self._room(room), self._room(room), self.numbers,
+            room, out,
+        )  # fmt: skip
+        if reached < len(order) or not np.isfinite(self.theta).all():
+            self.theta, self.first, self.second, self.numbers = before
+            raise DataError(
+                f"training diverges near row {reached}, and the network keeps its state before this block; use a smaller "
+                "rate or scale the columns",
+                where="rate",
+            )
+        return out
+
+    def scores(self, X: np.ndarray) -> np.ndarray:
+        """f(x) of each row, on the loss's own scale."""
+        X = self._take(X)
+        out = np.empty(len(X))
+        room = min(ROOM, max(1, len(X)))
+        scores(self.activation, X, self.sizes, self.theta, self._room(room), room, out)
+        return out
+
+    def predict(self, X: Any) -> np.ndarray:
+        """Predictions on the target's scale: a probability for the logistic loss, exp(f) for a log link."""
+        return self._mean(self.scores(X))
+
+    def _mean(self, out: np.ndarray) -> np.ndarray:
+        mean = getattr(self.loss, "mean", None)
+        if mean is None or getattr(self.loss, "name", "") == "squared":
+            return out
+        return np.array([mean(float(s)) for s in out])
+
+    def learn_one(self, features: dict[str, float], y: Any, weight: float = 1.0) -> float:
+        """Learn one example of named features; a name not seen before is a new column."""
+        new = [name for name in features if name not in self.names]
+        row = named_row(features, [*self.names, *new])
+        target, share = self._targets([y], 1), inputs.weights([weight], 1) if weight != 1.0 else np.empty(0)
+        if new or not self._named_once:
+            self._name([*self.names, *new])
+        self._proof = None
+        return float(self._mean(self._train(row, target, share, np.zeros(1, dtype=np.int64)))[0])
+
+    def predict_one(self, features: dict[str, float]) -> float:
+        """The prediction for one example of named features."""
+        if not self._named_once:
+            return 0.0
+        return float(self.predict(named_row(features, self.names))[0])
+
+    def gradient(self, X: np.ndarray, y: np.ndarray, c: np.ndarray) -> tuple[float, np.ndarray]:
+        """The objective and its gradient over these rows, penalty included."""
+        total = np.empty_like(self.theta)
+        room = min(ROOM, len(X))
+        value = full_gradient(
+            self.activation, self.loss, X, y, c, self.sizes, self.theta, np.empty_like(self.theta), self._room(room),
+            self._room(room), room, total,
+        )  # fmt: skip
+        free = self.decayed * self.theta
+        penalty = float(self.numbers[PENALTY])
+        return float(value + 0.5 * penalty * free @ free), total + penalty * free
+
+    def stationary(
+        self, X: np.ndarray, y: np.ndarray, c: np.ndarray, rows: str, start: Any = None, **more: Any
+    ) -> StationaryCertificate:
+        """How flat it is here."""
+        value, slope = self.gradient(X, y, c)
+        told = {} if start is None else {"start_loss": start[0], "start_gradient_norm": float(np.linalg.norm(start[1]))}
+        return StationaryCertificate(
+            status=Status.NOT_PROVEN,
+            assumptions=(
+                Assumption("the objective is convex", False, remedy="a linear or kernel model has a proven optimum"),
+            ),
+            advice="a network's objective is not convex: this is near a stationary point at best, and no bound says how "
+            "far the best network is",
+            examples=self.examples, loss=value, gradient_norm=float(np.linalg.norm(slope)), rows=rows, **told, **more,
+        )  # fmt: skip
+
+    def certificate(self) -> StationaryCertificate:
+        """Of the last fit or block; after single rows, the mean loss suffered and no gradient."""
+        if self._proof is not None:
+            return self._proof
+        suffered = float(self.numbers[LOSS] / self.numbers[WEIGHT]) if self.numbers[WEIGHT] > 0 else float("nan")
+        return StationaryCertificate(
+            status=Status.NOT_PROVEN, examples=self.examples, loss=suffered, rows="rows learned one by one",
+            advice="loss is the mean before each update; rows learned one by one leave no gradient to judge",
+        )  # fmt: skip
+
+    def to_state(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
+        """Every bit of it."""
+        arrays = {"theta": self.theta, "first": self.first, "second": self.second, "numbers": self.numbers}
+        return arrays, {
+            "hidden": list(self.hidden), "activation": describe(self.activation), "loss": describe(self.loss),
+            "batch": self.batch, "seed": self.seed, "names": self.names, "progress": self.progress,
+            "certificate": self.certificate().to_dict(), "judged": self._proof is not None,
+        }  # fmt: skip
+
+    @classmethod
+    def from_state(cls, arrays: dict[str, np.ndarray], meta: dict[str, Any], parts: Any = ()) -> NetworkModel:
+        """The record of a state."""
+        model = cls(
+            tuple(meta["hidden"]), rebuild(meta["activation"], ACTIVATIONS, "activation", parts),
+            rebuild(meta["loss"], LOSSES, "loss", parts), batch=meta["batch"], seed=meta["seed"],
+        )  # fmt: skip
+        model._name(meta["names"])
+        for name in ("theta", "first", "second", "numbers"):
+            setattr(model, name, np.array(arrays[name]))
+        model.progress = meta["progress"]
+        if meta["judged"]:
+            proof: Any = from_dict(meta["certificate"])
+            model._proof = proof
+        return model
+
+
+def fit_network(
+    model: NetworkModel, X: np.ndarray, y: np.ndarray, c: np.ndarray, *, epochs: int, shuffle: bool, tol: float,
+    patience: int, validation: float, rng: np.random.RandomState,
+) -> None:  # fmt: skip
+    """Passes over the rows until neither the training loss nor, with ``validation``, the held-out loss falls.
+
+    With held-out rows the weights of the best pass are kept.
+    """
+    X = model._take(X)
+    y = model._targets(y, len(X))
+    n = len(y)
+    held = np.sort(rng.permutation(n)[: max(1, round(validation * n))]) if validation > 0.0 else np.empty(0, dtype=int)
+    if len(held) >= n:
+        raise DataError(f"early stopping holds out {len(held)} of {n} rows and leaves none to learn", where="X")
+    used = np.setdiff1d(np.arange(n), held)
+    inside = (X[used], y[used], c[used] if len(c) else c) if len(held) else (X, y, c)
+    outside = (X[held], y[held], c[held] if len(c) else c)
+    start = model.gradient(*inside)
+    best, waited, kept = np.inf, 0, None
+    for epoch in range(epochs):
+        model.numbers[[LOSS, WEIGHT]] = 0.0
+        model._train(*inside, rng.permutation(len(used)) if shuffle else np.arange(len(used)))
+        training = float(model.numbers[LOSS] / max(model.numbers[WEIGHT], 1e-300))
+        watched = model.gradient(*outside)[0] if len(held) else training
+        model.progress.append({"epoch": epoch + 1, "loss": training} | ({"validation": watched} if len(held) else {}))
+        waited = 0 if watched < best - tol else waited + 1
+        if watched < best:
+            best = watched
+            kept = (model.theta.copy(), model.first.copy(), model.second.copy()) if len(held) else None
+        if waited >= patience:
+            break
+    if kept is not None:
+        model.theta, model.first, model.second = kept
+    more: dict[str, Any] = {"validation_loss": best} if len(held) else {}
+    model._proof = model.stationary(*inside, f"the {len(used)} rows learned", start, **more)
