@@ -1,0 +1,257 @@
+"""Histograms and Gaussian mixtures that stream and merge: counts on a lattice whose width is a power of two.
+
+Bin b holds [b·h, (b+1)·h), h = 2^k, so a coarser lattice is a union of a finer one's bins and any two merge exactly
+at the coarser width. The width comes from the first rows (Freedman and Diaconis's rule) and doubles whenever the range
+needs more than ``BINS`` bins: memory is bounded, whatever comes.
+
+Histogram: density (n_b + α)/(n + α(L + 1))/h on the L bins of the range; the mass α/(n + α(L + 1)) outside, half on
+each side, halved with every bin further out. It integrates to one.
+
+Mixture: each bin also keeps the mean and the scatter of its values. EM over bins, whose rows share responsibilities
+r_bk ∝ π_k exp(E_b log N(x; μ_k, σ_k²)), maximises a lower bound of the log-likelihood that never falls (and equals
+it where a bin holds one distinct value).
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import numpy as np
+
+from .families import TINY, Family
+from .gaussians import HALF_LOG_2PI, divided
+
+BINS = 512
+STEPS = 500
+
+
+def first_exponent(x: np.ndarray, finer: int) -> int:
+    """k of the width 2^k for these first values."""
+    low, high = np.quantile(x, [0.25, 0.75])
+    width = 2.0 * (high - low) * len(x) ** (-1 / 3) or (x.max() - x.min()) / 32 or 1.0
+    return int(np.clip(np.round(np.log2(width)), -1000, 1000)) - finer
+
+
+class Histogram(Family):
+    """Counts on the lattice. ``exponent`` is None until the first value."""
+
+    name = "histogram"
+    additive = ("weight", "counts", "sums", "squares")
+    finer = 0
+
+    def __init__(self, columns: tuple[int, ...], labels: tuple[str, ...], groups: int, alpha: float) -> None:
+        self.exponent: int | None = None
+        self.low, self.length = 0, 0  # the first bin's number, how many there are
+        super().__init__(columns, labels, groups, alpha)
+
+    @property
+    def width(self) -> float:
+        return 2.0 ** (self.exponent or 0)
+
+    def empty(self, groups: int) -> dict[str, np.ndarray]:
+        return {"weight": np.zeros(groups)} | {k: np.zeros((groups, self.length)) for k in self.additive[1:]}
+
+    def bins(self, x: np.ndarray) -> np.ndarray:
+        return np.floor(x / self.width)
+
+    def coarser(self) -> Any:
+        """The same counts with bins twice as wide; ``sums`` and ``squares`` are about each bin's left end."""
+        low = self.low // 2
+        length = (self.low + self.length - 1) // 2 - low + 1
+        where = (self.low + np.arange(self.length)) // 2 - low
+        shift = (self.low + np.arange(self.length)) % 2 * self.width
+        c, s, q = (self.stats[k] for k in ("counts", "sums", "squares"))
+        moved = {"counts": c, "sums": s + c * shift, "squares": q + 2 * shift * s + c * shift**2}
+        stats = {"weight": self.stats["weight"]}
+        for k, v in moved.items():
+            stats[k] = np.zeros((self.groups, length))
+            np.add.at(stats[k].T, where, v.T)
+        made = self.like(stats)
+        made.low, made.length, made.exponent = low, length, (self.exponent or 0) + 1
+        return made
+
+    def reaching(self, low: float, high: float) -> Any:
+        """The same counts on a lattice that covers the bins of two values, coarsened until they are few enough."""
+        made: Any = self
+        if self.length:
+            low, high = min(low, self.low * self.width), max(high, (self.low + self.length - 1) * self.width)
+        while np.floor(high / made.width) - np.floor(low / made.width) + 1 > BINS:
+            if made.length:
+                made = made.coarser()
+            else:
+                made = made.like(made.stats)
+                made.exponent = (made.exponent or 0) + 1
+        first, last = int(np.floor(low / made.width)), int(np.floor(high / made.width))
+        pad = (made.low - first, last - made.low - made.length + 1) if made.length else (0, last - first + 1)
+        stats = {k: v if k == "weight" else np.pad(v, ((0, 0), pad)) for k, v in made.stats.items()}
+        made = made.like(stats)
+        made.low, made.length = first, last - first + 1
+        return made
+
+    def _learn(self, x: np.ndarray, w: np.ndarray, g: np.ndarray, size: int) -> None:
+        if not len(x):
+            return
+        if self.exponent is None:
+            self.exponent = first_exponent(x, self.finer)
+        self.__dict__.update(self.reaching(float(x.min()), float(x.max())).__dict__)
+        place = self.bins(x)
+        inside = x - place * self.width
+        flat = g * self.length + (place - self.low).astype(np.int64)
+        for k, v in (("counts", w), ("sums", w * inside), ("squares", w * inside**2)):
+            self.stats[k] = self.stats[k] + np.bincount(flat, v, size * self.length).reshape(size, self.length)
+
+    def __add__(self, other: Any) -> Any:
+        a, b = self, other
+        if b.exponent is None or a.exponent is None:
+            whole = a if b.exponent is None else b
+            return whole.like(whole.stats | {"weight": a.stats["weight"] + b.stats["weight"]})
+        while a.exponent != b.exponent:
+            a, b = (a.coarser(), b) if a.exponent < b.exponent else (a, b.coarser())
+        low, high = min(a.low, b.low), max(a.low + a.length, b.low + b.length) - 1
+        a, b = (part.reaching(low * part.width, high * part.width) for part in (a, b))
+        return a.like({k: a.stats[k] + b.stats[k] for k in a.stats})
+
+    def estimate(self) -> tuple[np.ndarray, ...]:
+        """Mass of each bin, and the mass outside."""
+        total = self.stats["counts"].sum(axis=1, keepdims=True) + self.alpha * (self.length + 1)
+        total = np.where(total > 0, total, 1.0)
+        return (self.stats["counts"] + self.alpha) / total, self.alpha / total[:, 0]
+
+    def _score(self, values: np.ndarray, g: Any, unknown: float, gone: np.ndarray) -> np.ndarray:
+        if not self.length:
+            return np.zeros(len(values))
+        mass, outside = self.fitted
+        place = self.bins(np.where(gone, self.low * self.width, values)) - self.low
+        beyond = np.maximum(-place, place - self.length + 1)
+        inner = np.clip(place, 0, self.length - 1).astype(np.int64)
+        with np.errstate(divide="ignore"):
+            tail = np.log(outside[g]) - (np.maximum(beyond, 0) + 1) * np.log(2.0)
+            return np.where(beyond > 0, tail, np.log(mass[g, inner])) - np.log(self.width)
+
+    def sample(self, g: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+        mass, outside = self.fitted
+        ends = np.cumsum(np.hstack([mass, outside[:, None]]), axis=1)[g]
+        drawn = (rng.random(len(g))[:, None] * ends[:, -1:] >= ends).sum(axis=1)
+        far, left = rng.geometric(0.5, len(g)), rng.random(len(g)) < 0.5
+        place = np.where(drawn < self.length, drawn, np.where(left, -far, self.length - 1 + far))
+        return (self.low + place + rng.random(len(g))) * self.width
+
+    def likelihoods(self) -> tuple[float, float]:
+        counts = self.stats["counts"]
+        best = counts / np.maximum(counts.sum(axis=1, keepdims=True), TINY)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            here = np.where(counts > 0, counts * np.log(self.fitted[0] / self.width), 0.0)
+            top = np.where(counts > 0, counts * np.log(best / self.width), 0.0)
+        return float(here.sum()), float(top.sum())
+
+    def sufficient(self, values: np.ndarray) -> np.ndarray:
+        return (self.bins(values)[:, None] == self.low + np.arange(self.length)).astype(float)
+
+    def to_state(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
+        arrays, meta = super().to_state()
+        return arrays, meta | {"exponent": self.exponent, "low": self.low, "length": self.length}
+
+    def restore(self, arrays: dict[str, np.ndarray], meta: dict[str, Any]) -> None:
+        super().restore(arrays, meta)
+        self.exponent, self.low, self.length = meta["exponent"], meta["low"], meta["length"]
+
+
+class Mixture(Histogram):
+    """A mixture of ``parts`` Gaussians in each group, by EM over a fine lattice."""
+
+    name = "mixture"
+    closed = False
+    finer = 3
+
+    def __init__(
+        self, columns: tuple[int, ...], labels: tuple[str, ...], groups: int, alpha: float, parts: int = 2
+    ) -> None:
+        self.parts = parts
+        self.trace: tuple[float, ...] = ()
+        super().__init__(columns, labels, groups, alpha)
+
+    def estimate(self) -> tuple[np.ndarray, ...]:
+        """(shares, means, variances), each groups × parts. Two starts; the better bound is kept."""
+        left = (self.low + np.arange(self.length)) * self.width
+        shares = np.full((self.groups, self.parts), 1.0 / self.parts)
+        means, variances = np.zeros_like(shares), np.ones_like(shares)
+        self.trace = ()
+        whole = self.pooled().stats
+        for c in range(self.groups):
+            own = {k: v[c] for k, v in self.stats.items()}
+            own = own if own["weight"] > 0 else {k: v[0] for k, v in whole.items()}
+            used = own["counts"] > 0
+            if not used.any():
+                continue
+            n, mean = own["counts"][used], left[used] + own["sums"][used] / own["counts"][used]
+            within = np.maximum(own["squares"][used] / n - (mean - left[used]) ** 2, 0.0)
+            runs = [self.climb(n, mean, within, split) for split in (False, True)]
+            shares[c], means[c], variances[c], trace = max(runs, key=lambda run: run[3][-1])
+            self.trace = (*self.trace, *trace) if self.groups == 1 else (*self.trace, trace[-1])
+        return shares, means, variances
+
+    def climb(self, n: np.ndarray, mean: np.ndarray, within: np.ndarray, split: bool) -> tuple[Any, Any, Any, list]:
+        """EM from quantiles (with narrow parts if ``split``): shares, means, variances and the bound at each step."""
+        k, total = self.parts, n.sum()
+        middle = n @ mean / total
+        spread = n @ (within + (mean - middle) ** 2) / total
+        floor = max(self.width**2 / 12 * 1e-3, 1e-6 * spread, 1e-300)
+        order, reach = np.cumsum(n) / total, (np.arange(k) + 0.5) / k
+        centres = mean[np.minimum(np.searchsorted(order, reach), len(mean) - 1)].astype(float)
+        variance = np.full(k, spread / (k * k if split else 1.0) + floor)
+        share, trace = np.full(k, 1.0 / k), []
+        for _ in range(STEPS):
+            square = within[:, None] + (mean[:, None] - centres) ** 2
+            with np.errstate(divide="ignore"):
+                log = np.log(share) - 0.5 * (np.log(variance) + square / variance) - HALF_LOG_2PI
+            top = log.max(axis=1, keepdims=True)
+            weight = np.exp(log - top)
+            size = weight.sum(axis=1, keepdims=True)
+            trace.append(float(n @ (top + np.log(size))[:, 0]))
+            if len(trace) > 1 and trace[-1] - trace[-2] <= 1e-9 * total:
+                break
+            weight *= n[:, None] / size
+            mass = weight.sum(axis=0)
+            share = mass / total
+            centres = np.where(mass > 0, divided(weight.T @ mean, mass), centres)
+            square = within[:, None] + (mean[:, None] - centres) ** 2
+            variance = np.maximum(divided((weight * square).sum(axis=0), mass), floor)
+        return share, centres, variance, trace
+
+    def _score(self, values: np.ndarray, g: Any, unknown: float, gone: np.ndarray) -> np.ndarray:
+        share, mean, variance = (part[g] for part in self.fitted)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            log = np.log(share) - 0.5 * (np.log(variance) + (values[:, None] - mean) ** 2 / variance) - HALF_LOG_2PI
+            top = log.max(axis=1, keepdims=True)
+            return (top + np.log(np.exp(log - top).sum(axis=1, keepdims=True)))[:, 0]
+
+    def sample(self, g: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+        share, mean, variance = self.fitted
+        ends = np.cumsum(share, axis=1)[g]
+        k = np.minimum((rng.random(len(g))[:, None] >= ends).sum(axis=1), self.parts - 1)
+        return mean[g, k] + np.sqrt(variance[g, k]) * rng.standard_normal(len(g))
+
+    def likelihoods(self) -> tuple[float, float]:
+        """The bound that EM raised, over groups that have rows; the maximum is not known."""
+        _ = self.fitted
+        full = self.groups == 1
+        return float(self.trace[-1] if full and self.trace else sum(self.trace)), float("nan")
+
+    def sufficient(self, values: np.ndarray) -> np.ndarray:
+        """No finite statistic makes a mixture's log-odds linear: its log-densities themselves are given."""
+        return np.column_stack([self.score(values, c) for c in range(self.groups)])
+
+    def to_state(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
+        arrays, meta = super().to_state()
+        return arrays, meta | {"parts": self.parts}
+
+    def restore(self, arrays: dict[str, np.ndarray], meta: dict[str, Any]) -> None:
+        super().restore(arrays, meta)
+        self.parts = meta["parts"]
+
+
+def mixture_parts(text: str) -> int | None:
+    """3 of ``"mixture(3)"``, 2 of ``"mixture"``, None of anything else."""
+    found = re.fullmatch(r"mixture(?:\((\d+)\))?", text)
+    return None if found is None or found[1] == "0" else int(found[1] or 2)

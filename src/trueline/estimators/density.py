@@ -1,0 +1,188 @@
+"""Density: the probability density of a table, and what it shares with the classifier built on it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator, DensityMixin
+from sklearn.utils.validation import _check_sample_weight, check_is_fitted
+
+from ..beyond.density import DensityModel
+from ..errors import DataError, UsageError
+from ..onepass.moments import refuse_weights
+from .loading import Saved
+from .tables import as_array, column_number, read_table
+
+
+def checked_weights(sample_weight: Any, rows: int) -> np.ndarray:
+    if sample_weight is None:
+        return np.ones(rows)
+    weights = _check_sample_weight(sample_weight, np.empty((rows, 1)), dtype=np.float64)
+    refuse_weights(weights)
+    if not weights.any():
+        raise DataError("all weights are zero; at least one row needs a positive weight", where="sample_weight")
+    return weights
+
+
+def generator(random_state: Any) -> np.random.Generator:
+    if isinstance(random_state, np.random.Generator):
+        return random_state
+    if isinstance(random_state, np.random.RandomState):
+        return np.random.default_rng(random_state.randint(2**31))
+    return np.random.default_rng(random_state)
+
+
+def names_of(estimator: Any) -> tuple[str, ...] | None:
+    names = getattr(estimator, "feature_names_in_", None)
+    return None if names is None else tuple(names)
+
+
+class Tabular(Saved):
+    """What both share: missing values are welcome."""
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()  # type: ignore[misc]
+        tags.input_tags.allow_nan = True
+        return tags
+
+    def _empty(
+        self, table: list[np.ndarray], weights: np.ndarray, groups: int, names: Any, density: Any
+    ) -> DensityModel:
+        me: Any = self
+        return DensityModel.start(
+            table, weights, groups, density=density, covariance=me.covariance, names=names, alpha=me.alpha,
+            smoothing=me.var_smoothing, correction=getattr(me, "correction", 0.0),
+        )  # fmt: skip
+
+
+def middle(drawn: np.ndarray) -> np.ndarray:
+    """Places at which to draw: all but the far tails of a sample."""
+    low, high = np.quantile(drawn.astype(float), [0.001, 0.999])
+    return np.linspace(low, high, 400)
+
+
+def density_plot(log_density: Any, value: np.ndarray, labels: list[str], ax: Any, name: str) -> Any:
+    """Curves over the middle of a column's values."""
+    if ax is None:
+        from matplotlib.figure import Figure
+
+        ax = Figure(figsize=(6.4, 3.6), layout="constrained").subplots()
+    curves = np.exp(log_density(value))
+    for k, label in enumerate(labels):
+        ax.plot(value, curves[:, k], label=label or None)
+    if any(labels):
+        ax.legend(frameon=False)
+    ax.set(xlabel=name, ylabel="density", ylim=(0, None))
+    return ax
+
+
+class Density(Tabular, DensityMixin, BaseEstimator):
+    """The probability density of a table's rows: fit, stream, merge, score, sample.
+
+    Parameters
+    ----------
+    density : "auto", the name of one density for every column, or a dict of them by column name or number: "gaussian",
+        "poisson", "categorical" (strings or numbers), "bernoulli", "histogram", "mixture" or "mixture(3)" (of
+        Gaussians). "auto", which columns not named in the dict have, looks at the first rows.
+    covariance : "diagonal", or "full": the Gaussian columns have covariances.
+    alpha : rows' worth of smoothing in counts (of every level, bin, or the common rate).
+    var_smoothing : the share of the largest variance that is added to all variances.
+
+    Missing values (NaN, None) are integrated out, in fit and in scores.
+
+    Attributes
+    ----------
+    densities_ : the density of each column.
+    certificate_ : the training log-likelihood and how far the family's maximum is above it.
+
+    Examples
+    --------
+    >>> import numpy as np, trueline as tl
+    >>> heights = np.array([[162.0], [170.0], [178.0]])
+    >>> model = tl.Density("gaussian").fit(heights)
+    >>> model.log_density([[170.0]]).round(3)
+    array([-2.796])
+    >>> both = tl.Density("gaussian").fit(heights[:2]) + tl.Density("gaussian").fit(heights[2:])
+    >>> bool(np.isclose(both.score(heights), model.score(heights)))
+    True
+    """
+
+    def __init__(self, density="auto", *, covariance="diagonal", alpha=1.0, var_smoothing=1e-9):
+        self.density = density
+        self.covariance = covariance
+        self.alpha = alpha
+        self.var_smoothing = var_smoothing
+
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Any:
+        """Learn rows, forgetting any before."""
+        return self._learn(X, sample_weight, fresh=True)
+
+    def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Any:
+        """Learn more rows: the same as one fit of all of them."""
+        return self._learn(X, sample_weight, fresh=not hasattr(self, "model_"))
+
+    def _learn(self, X: Any, sample_weight: Any, fresh: bool) -> Any:
+        table = read_table(self, X, reset=fresh)
+        weights = checked_weights(sample_weight, len(table[0]))
+        model = self._empty(table, weights, 1, names_of(self), self.density) if fresh else self.model_
+        model.learn(table, weights, np.zeros(len(weights), dtype=np.int64))
+        self._hold(model)
+        return self
+
+    def _hold(self, model: DensityModel) -> None:
+        model.certificate = model.certify()
+        self.model_, self.certificate_, self.densities_ = model, model.certificate, model.chosen()
+
+    def log_density(self, X: Any) -> np.ndarray:
+        """The log-density of each row; −inf for a category never seen."""
+        check_is_fitted(self)
+        return self.model_.log_density(read_table(self, X, reset=False), unknown=-np.inf)[:, 0]
+
+    score_samples = log_density
+
+    def score(self, X: Any, y: Any = None) -> float:
+        """The mean log-density of rows."""
+        return float(self.log_density(X).mean())
+
+    def sample(self, n_samples: int = 1, random_state: Any = None) -> np.ndarray:
+        """Rows drawn from the density."""
+        check_is_fitted(self)
+        if isinstance(n_samples, bool) or int(n_samples) != n_samples or n_samples < 1:
+            raise UsageError(f"n_samples is {n_samples!r}; a whole number of at least 1 is accepted", where="n_samples")
+        group = np.zeros(int(n_samples), dtype=np.int64)
+        return as_array(self.model_.sample(group, generator(random_state)))
+
+    def __add__(self, other: Any) -> Any:
+        """The model of both streams."""
+        check_is_fitted(self)
+        check_is_fitted(other)
+        made = type(self)(**self.get_params())
+        made._adopt(self.model_ + other.model_)
+        return made
+
+    def plot(self, column: Any = 0, ax: Any = None) -> Any:
+        """The density of one column, the others integrated out; the matplotlib axes."""
+        check_is_fitted(self)
+        place = column_number(self, column, "column")
+        drawn = self.model_.sample(np.zeros(2000, dtype=np.int64), np.random.default_rng(0))[place]
+        value = middle(drawn)
+
+        def curve(x: np.ndarray) -> np.ndarray:
+            return self.model_.log_density(alone(self.model_, place, x))
+
+        return density_plot(curve, value, [""], ax, str(column))
+
+    def _record(self) -> DensityModel:
+        return self.model_
+
+    def _adopt(self, record: DensityModel) -> None:
+        self.n_features_in_ = record.columns
+        if record.names is not None:
+            self.feature_names_in_ = np.array(record.names, dtype=object)
+        self._hold(record)
+
+
+def alone(model: DensityModel, place: int, x: np.ndarray) -> list[np.ndarray]:
+    """A table in which only one column is present."""
+    return [x if j == place else np.full(len(x), np.nan) for j in range(model.columns)]
