@@ -6,14 +6,16 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator, RegressorMixin
-from sklearn.utils.validation import _check_sample_weight, validate_data
+from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
+from ..engines import engine_of
 from ..errors import UsageError
 from ..model.iterated import combined_offset, fit_generalized
 from ..parts.losses import LOSSES
 from ..parts.losses import loss as make_loss
 from ..parts.penalties import penalty as make_penalty
 from .logistic import LinearRecord
+from .sources import paired, refuse_source
 
 
 class GeneralizedRegression(LinearRecord, RegressorMixin, BaseEstimator):
@@ -101,8 +103,32 @@ class GeneralizedRegression(LinearRecord, RegressorMixin, BaseEstimator):
             fields["l1_ratio"] = self.l1_ratio
         return make_penalty(self.penalty, **fields)
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None, *, offset: Any = None, exposure: Any = None) -> Any:
-        """Fit; ``offset`` is added to the scores, ``exposure`` multiplies the means (log link)."""
+    def fit(
+        self,
+        X: Any,
+        y: Any = None,
+        sample_weight: Any = None,
+        *,
+        offset: Any = None,
+        exposure: Any = None,
+        **source: Any,
+    ) -> Any:
+        """Fit; ``offset`` is added to the scores, ``exposure`` multiplies the means (log link).
+
+        A Dask or Spark table is fitted where it lives, with ``target=`` its column (other options as for tl.scan).
+        """
+        engine = engine_of(X)
+        if engine is not None:
+            if offset is not None or exposure is not None:
+                raise UsageError("offset and exposure are not taken on Dask and Spark", where="offset")
+            y, target, options = paired(X, y, source.pop("target", None), source, sample_weight)
+            record = engine.fit_generalized(
+                X, target=target, loss=self._loss(), penalty=self._penalty(), fit_intercept=self.fit_intercept,
+                tol=self.tol, max_iter=self.max_iter, **options,
+            )  # fmt: skip
+            self._adopt(record)
+            return self
+        refuse_source(source)
         X, y = validate_data(self, X, y, accept_sparse=("csr", "csc"), dtype=[np.float64, np.float32], y_numeric=True)
         if sample_weight is not None:
             sample_weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
@@ -128,8 +154,12 @@ class GeneralizedRegression(LinearRecord, RegressorMixin, BaseEstimator):
         self._hold(record)
         return self
 
-    def predict(self, X: Any, *, offset: Any = None, exposure: Any = None) -> np.ndarray:
-        """The mean (or the quantile) of each row."""
+    def predict(self, X: Any, *, offset: Any = None, exposure: Any = None) -> Any:
+        """The mean (or the quantile) of each row; of a Dask or Spark table lazily, where it lives."""
+        engine = engine_of(X)
+        if engine is not None:
+            check_is_fitted(self)
+            return engine.predict(self, X)
         rows = self._rows(X)
         scores = self.model_.score(rows)
         shift = combined_offset(offset, exposure, len(scores), self.model_.link)

@@ -11,11 +11,13 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from ..batch.methods import METHODS
+from ..engines import engine_of
 from ..errors import UsageError, nearest
 from ..model.iterated import fit_logistic
 from ..model.linear import LinearModel, as_terms
 from ..report.summary import summarise
 from .loading import Saved
+from .sources import paired, refuse_source
 
 PEER_SOLVERS = ("lbfgs", "liblinear", "newton-cg", "newton-cholesky", "sag", "saga")
 PEER_PENALTIES = ("l1", "l2", "elasticnet", None)
@@ -45,6 +47,8 @@ class LinearRecord(Saved):
 
     def _rows(self, X: Any) -> Any:
         check_is_fitted(self)
+        if self.model_.schema is not None and not isinstance(X, np.ndarray):
+            return self.model_.design(X)
         return validate_data(self, X, accept_sparse=("csr", "csc"), dtype=[np.float64, np.float32], reset=False)
 
     def summary(self, **options: Any) -> Any:
@@ -125,8 +129,12 @@ class LogisticRegression(LinearRecord, ClassifierMixin, BaseEstimator):
         self.warm_start = warm_start
         self.n_jobs = n_jobs
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
-        """Fit to rows and labels."""
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None, **source: Any) -> Any:
+        """Fit to rows and labels, or to a Dask or Spark table with ``target=`` (and other options as for tl.scan)."""
+        engine = engine_of(X)
+        if engine is not None:
+            return self._fit_there(engine, X, y, sample_weight, source)
+        refuse_source(source)
         X, y = validate_data(self, X, y, accept_sparse=("csr", "csc"), dtype=[np.float64, np.float32])
         check_classification_targets(y)
         if sample_weight is not None:
@@ -151,6 +159,26 @@ class LogisticRegression(LinearRecord, ClassifierMixin, BaseEstimator):
             checked=True,
         )
         self._hold(record)
+        return self
+
+    def _fit_there(self, engine: Any, X: Any, y: Any, sample_weight: Any, source: dict[str, Any]) -> Any:
+        """Fit where a table of another engine lives."""
+        y, target, options = paired(X, y, source.pop("target", None), source, sample_weight)
+        strength, ratio = self._penalty()
+        if ratio > 0.0 and not math.isinf(strength):
+            raise UsageError("on Dask and Spark l1_ratio is 0: the penalty is L2 or none", where="l1_ratio")
+        if self.class_weight is not None:
+            raise UsageError("on Dask and Spark give weights= a column instead of class_weight", where="class_weight")
+        record = engine.fit_logistic(
+            X,
+            target=target,
+            C=strength,
+            fit_intercept=self.fit_intercept,
+            tol=self.tol,
+            max_iter=self.max_iter,
+            **options,
+        )
+        self._adopt(record)
         return self
 
     def _penalty(self) -> tuple[float, float]:
@@ -191,8 +219,12 @@ class LogisticRegression(LinearRecord, ClassifierMixin, BaseEstimator):
         rows = self._rows(X)
         return self.model_.score(rows)
 
-    def predict(self, X: Any) -> np.ndarray:
-        """The most probable class of each row."""
+    def predict(self, X: Any) -> Any:
+        """The most probable class of each row; of a Dask or Spark table lazily, where it lives."""
+        engine = engine_of(X)
+        if engine is not None:
+            check_is_fitted(self)
+            return engine.predict(self, X)
         rows = self._rows(X)
         return self.classes_[self.model_.choose(self.model_.score(rows))]
 

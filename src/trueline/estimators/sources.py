@@ -21,6 +21,13 @@ def paired(X: Any, y: Any, target: Any, source: dict[str, Any], sample_weight: A
     return None, "y", source | {"y": y}
 
 
+def refuse_source(options: dict[str, Any]) -> None:
+    """Options that only a Dask or Spark table takes."""
+    if options:
+        name = next(iter(options))
+        raise UsageError(f"{name} goes with a Dask or Spark table; here give X and y as arrays", where=name)
+
+
 def scan(
     source: Any,
     *,

@@ -7,11 +7,13 @@ run a task on every partition.
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Iterator, Sequence
 from typing import Any
 
 from ..data.encode import Encoder
-from ..errors import UsageError
+from ..errors import DataError, UsageError
+from ..model.linear import LinearModel
 from ..onepass.moments import Moments
 from . import statistic
 from .predictor import Predictor
@@ -120,3 +122,84 @@ def predict(estimator: Any, source: Any, method: str = "predict") -> Any:
     predictor = Predictor(estimator, method)
     predictor.check(list(table.declared))
     return table.predicted(predictor, predictor.dtype)
+
+
+def fit_logistic(
+    source: Any,
+    *,
+    target: str | None,
+    y: Any = None,
+    C: float = math.inf,
+    fit_intercept: bool = True,
+    tol: float = 1e-6,
+    max_iter: int | None = None,
+    **options: Any,
+) -> LinearModel:
+    """Logistic regression of two classes; the objective is the mean loss plus ½‖w‖²/(C·Σ weights)."""
+    from ..model.iterated import objective_of, penalty_of
+    from ..parts.losses import loss as make_loss
+    from .passes import classes_of, minimise
+
+    table, options, found = _looked(source, y, target, options | {"labels": True})
+    moments, values = found
+    classes = classes_of(moments, values, str(options["target"]))
+    penalty = penalty_of(0.0 if math.isinf(C) else 1.0 / (C * moments.total.weight[0]), 0.0)
+    loss = make_loss("logistic")
+    made = minimise(
+        table, options, found, loss, penalty, classes=classes, fit_intercept=fit_intercept, tol=tol, max_iter=max_iter
+    )
+    objective = objective_of(
+        loss, penalty, fit_intercept=bool(fit_intercept), tolerance=float(tol), class_factors=[1.0, 1.0]
+    )
+    return _record(made, "logistic", "logistic", classes, objective)
+
+
+def fit_generalized(
+    source: Any,
+    *,
+    target: str | None,
+    y: Any = None,
+    loss: Any,
+    penalty: Any,
+    fit_intercept: bool = True,
+    tol: float = 1e-6,
+    max_iter: int | None = None,
+    **options: Any,
+) -> LinearModel:
+    """A generalised linear model with no penalty or L2; the objective is the mean loss plus the penalty."""
+    from ..model.iterated import link_of, objective_of
+    from .passes import minimise
+
+    table, options, found = _looked(source, y, target, options)
+    kind = getattr(loss, "targets", "real")
+    least = found[1][0] if found[1] else 0.0
+    if (kind == "nonnegative" and least < 0.0) or (kind == "positive" and least <= 0.0):
+        raise DataError(
+            f"target {options['target']!r} goes down to {least:g}, and the loss {loss.name!r} takes {kind} numbers",
+            where=str(options["target"]),
+        )
+    made = minimise(table, options, found, loss, penalty, fit_intercept=fit_intercept, tol=tol, max_iter=max_iter)
+    objective = objective_of(
+        loss, penalty, fit_intercept=bool(fit_intercept), offset=False, bounded=False, tolerance=float(tol)
+    )
+    return _record(made, getattr(loss, "name", type(loss).__name__), link_of(loss), (), objective)
+
+
+def _looked(source: Any, y: Any, target: str | None, options: dict[str, Any]) -> tuple[Table, dict[str, Any], Any]:
+    from .passes import looked
+
+    if target is None and y is None and options.get("formula") is None:
+        raise UsageError("give target= to say which column of the table it is", where="target")
+    options.pop("folds", None)
+    wanted = "y" if target is None and y is not None else target
+    table, options, _ = prepared(table_of(source, y), options | {"target": wanted})
+    return table, options, looked(table, options)
+
+
+def _record(made: Any, family: str, link: str, classes: tuple[Any, ...], objective: dict[str, Any]) -> LinearModel:
+    moments = made.moments
+    statistics = {"family": family, **made.statistics, "objective": objective}
+    return LinearModel(
+        moments.terms, made.coef, made.intercept, moments.targets, moments.schema, link, classes, made.certificate,
+        statistics,
+    )  # fmt: skip

@@ -13,12 +13,13 @@ from __future__ import annotations
 import dataclasses
 import itertools
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
 from .. import modelfile
+from ..data.blocks import Block
 from ..data.encode import Encoder
 from ..data.read import Source
 from ..errors import DataError
@@ -78,10 +79,14 @@ def _as_declared(table: Any, declared: dict[str, Any], described: str) -> Any:
     return table
 
 
-def moments_of(encoder: Encoder, *, digits: float | str, sample: int) -> Moments:
-    """The moments of one partition, which may have no row that counts."""
+def moments_of(
+    encoder: Encoder, *, digits: float | str, sample: int, notice: Callable[[Block], Any] | None = None
+) -> Moments:
+    """The moments of one partition, which may have no row that counts; ``notice`` is shown every block that does."""
     targets = () if encoder.target is None else (encoder.target,)
     counted = (block for block in encoder if block.weights is None or block.weights.any())
+    if notice is not None:
+        counted = (block for block in counted if notice(block) or True)
     first = next(counted, None)
     if first is None:
         return _of_nothing(encoder, targets, digits, sample)
