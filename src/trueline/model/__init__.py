@@ -27,6 +27,7 @@ KINDS: dict[str, str] = {
     "local": "trueline.beyond.local:LocalModel",
     "components": "trueline.onepass.components:Components",
     "kernel": "trueline.beyond.kernel:KernelModel",
+    "boosting": "trueline.beyond.boosting:BoostingModel",
     "network": "trueline.beyond.network:NetworkModel",
     "kernel_perceptron": "trueline.beyond.kernelperceptron:KernelPerceptronModel",
     "density": "trueline.beyond.density:DensityModel",

@@ -1,0 +1,232 @@
+"""AdaBoost with decision stumps: the multiplicative update on rows, the exact best stump in each round.
+
+D_1 = the rows' weights. Round t: the stump h_t with the least weighted error ε_t, α_t = ½ln((1 − ε_t)/ε_t), and
+D_{t+1} ∝ D_t·exp(−α_t y h_t(x)), whose normaliser is Z_t = 2√(ε_t(1 − ε_t)). Then (unrolling the update) the weighted
+training error is at most Σ D_1 exp(−y f) = Π Z_t, and the rows with y f ≤ θΣα weigh at most Π Z_t·exp(θα_t).
+
+Every column is sorted once; a round is one scan of each column in its order, so it costs rows × columns and finds the
+best of all thresholds, not of a few. The identity Π Z_t = Σ D_1 exp(−y f) is checked from scores computed afresh.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from .._jit import kernel
+from ..certify.boosting import BoostingCertificate
+from ..certify.records import Assumption, Status, from_dict
+from ..threads import get_threads, spread
+
+THETA = 0.1
+PERFECT = 1e-10  # a stump without error would have infinite weight; its error counts as this much
+TIE = 1e-12  # errors closer than this are equal, and the first stump wins: rounding must not choose
+
+
+@kernel
+def best_stump(
+    columns: Any, order: Any, signed: Any, base: float, start: int, stop: int, errors: Any, places: Any
+) -> None:
+    """For columns start … stop − 1 the error of the best stump "+1 above the threshold" or its negation.
+
+    ``signed`` is D·y and ``base`` the weight of the rows with y = −1, which is the error of calling all rows +1.
+    A place p is a threshold below the p-th row of the order (p = 0: all rows +1); −p − 1 stands for the negation.
+    """
+    n = signed.size
+    for j in range(start, stop):
+        error = base
+        least, at = error, 0
+        if 1.0 - error < least - TIE:
+            least, at = 1.0 - error, -1
+        for p in range(n - 1):
+            row = order[j, p]
+            error += signed[row]
+            if columns[j, order[j, p + 1]] > columns[j, row]:
+                if error < least - TIE:
+                    least, at = error, p + 1
+                if 1.0 - error < least - TIE:
+                    least, at = 1.0 - error, -(p + 1) - 1
+        errors[j] = least
+        places[j] = at
+
+
+@kernel
+def reweigh(column: Any, threshold: float, sign: float, alpha: float, y: Any, D: Any, signed: Any) -> float:
+    """D ← D·exp(−α y h)/Z in place; the exact weighted error of the stump before the update comes back."""
+    up, down = math.exp(alpha), math.exp(-alpha)
+    total = 0.0
+    wrong = 0.0
+    for i in range(y.size):
+        h = sign if column[i] > threshold else -sign
+        if h * y[i] < 0.0:
+            wrong += D[i]
+            D[i] *= up
+        else:
+            D[i] *= down
+        total += D[i]
+    for i in range(y.size):
+        D[i] /= total
+        signed[i] = D[i] * y[i]
+    return wrong
+
+
+@kernel(reassociate=True)
+def add_votes(X: Any, features: Any, thresholds: Any, votes: Any, out: Any, start: int, stop: int) -> None:
+    """f(x) = Σ votes·sign(x_j > threshold) for rows start … stop − 1."""
+    for i in range(start, stop):
+        score = 0.0
+        for t in range(votes.size):
+            score += votes[t] if X[i, features[t]] > thresholds[t] else -votes[t]
+        out[i] = score
+
+
+class Machine:
+    """One two-class vote of stumps: features, thresholds and signed votes α."""
+
+    def __init__(self, features: np.ndarray, thresholds: np.ndarray, votes: np.ndarray) -> None:
+        self.features, self.thresholds, self.votes = features, thresholds, votes
+
+    def scores(self, X: np.ndarray) -> np.ndarray:
+        """f of each row."""
+        out = np.zeros(len(X))
+        step = max(1_000, -(-len(X) // get_threads()))
+        fixed = (X, self.features, self.thresholds, self.votes, out)
+        spread(lambda a: add_votes(*fixed, a, min(a + step, len(X))), range(0, len(X), step))
+        return out
+
+
+def sort_columns(X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Columns as rows, and the order of each: done once, shared by all rounds and classes."""
+    columns = np.ascontiguousarray(X.T)
+    order = np.empty(columns.shape, dtype=np.int32)
+
+    def sort(j: int) -> None:
+        order[j] = np.argsort(columns[j], kind="stable")
+
+    spread(sort, range(len(columns)))
+    return columns, order
+
+
+def boost(
+    X: np.ndarray, columns: np.ndarray, order: np.ndarray, y: np.ndarray, weights: np.ndarray, rounds: int
+) -> tuple[Machine, BoostingCertificate, list[float]]:
+    """Boost stumps on y = ±1; the machine, its certificate and the bound after each round."""
+    D = weights / weights.sum()
+    start = D.copy()
+    signed = D * y
+    d = len(columns)
+    errors, places = np.empty(d), np.empty(d, dtype=np.int64)
+    features: list[int] = []
+    thresholds: list[float] = []
+    votes: list[float] = []
+    normalisers: list[float] = []
+    edges: list[float] = []
+    parts = (
+        [p for p in np.array_split(np.arange(d), min(d, get_threads())) if len(p)] if X.size > 20_000 else [range(d)]
+    )
+    for _ in range(rounds):
+        base = float(D[y < 0.0].sum())
+        spread(lambda p: best_stump(columns, order, signed, base, p[0], p[-1] + 1, errors, places), parts)  # noqa: B023
+        j = int(np.argmax(errors <= errors.min() + TIE))
+        place = int(places[j])
+        sign, p = (1.0, place) if place >= 0 else (-1.0, -place - 1)
+        threshold = -math.inf
+        if p > 0:
+            low, high = columns[j, order[j, p - 1]], columns[j, order[j, p]]
+            threshold = 0.5 * low + 0.5 * high
+            threshold = low if not low <= threshold < high else threshold
+        error = max(float(errors[j]), PERFECT)
+        if error >= 0.5 - 1e-12:
+            break
+        alpha = 0.5 * math.log((1.0 - error) / error)
+        exact = reweigh(columns[j], threshold, sign, alpha, y, D, signed)
+        features.append(j)
+        thresholds.append(threshold)
+        votes.append(sign * alpha)
+        normalisers.append(exact * math.exp(alpha) + (1.0 - exact) * math.exp(-alpha))
+        edges.append(0.5 - exact)
+        if error <= PERFECT:
+            break
+    machine = Machine(np.array(features, dtype=np.int64), np.array(thresholds), np.array(votes))
+    return machine, certify(machine, X, y, start, normalisers, edges), np.cumprod(normalisers).tolist()
+
+
+def certify(
+    machine: Machine, X: np.ndarray, y: np.ndarray, D: np.ndarray, normalisers: list[float], edges: list[float]
+) -> BoostingCertificate:
+    """Error, bound and margins, from scores computed afresh."""
+    if not normalisers:
+        wrong = float(D[y < 0.0].sum())
+        return BoostingCertificate(
+            status=Status.DEGENERATE, training_error=min(wrong, 1.0 - wrong), bound=1.0,
+            advice="no stump is better than chance on these rows; add columns or use another kind of model",
+        )  # fmt: skip
+    scores = machine.scores(X)
+    mass = float(np.abs(machine.votes).sum())
+    margins = y * scores / mass
+    product = float(np.prod(normalisers))
+    exponential = float(D @ np.exp(-y * scores))
+    same = abs(exponential - product) <= 1e-6 * max(product, 1e-12) + 1e-14
+    error = float(D[margins <= 0.0].sum())
+    factor = math.exp(min(THETA * mass, 700.0))
+    order = np.argsort(margins)
+    middle = order[min(int(np.searchsorted(np.cumsum(D[order]), 0.5)), len(D) - 1)]
+    holds = same and error <= product * (1.0 + 1e-9) + 1e-15
+    return BoostingCertificate(
+        status=Status.PROVEN if holds else Status.NOT_PROVEN,
+        assumptions=(
+            Assumption("the product of normalisers is the mean of exp(−y·f)", same, abs(exponential - product), 1e-6),
+        ),
+        advice="" if holds else "the running product lost digits; use fewer rounds",
+        rounds=len(normalisers), training_error=error, bound=product * (1.0 + 1e-12), edge=min(edges),
+        smallest_margin=float(margins.min()), median_margin=float(margins[middle]), theta=THETA,
+        below_theta=float(D[margins <= THETA].sum()), margin_bound=min(1.0, product * factor),
+    )  # fmt: skip
+
+
+class BoostingModel:
+    """The record: one machine for two classes, otherwise one a class against the rest."""
+
+    kind = "boosting"
+
+    def __init__(
+        self, machines: list[Machine], certificates: list[BoostingCertificate], bounds: list[list[float]], classes: Any,
+        width: int, names: tuple[str, ...] | None = None,
+    ) -> None:  # fmt: skip
+        self.machines, self.certificates, self.bounds = machines, certificates, bounds
+        self.classes, self.width, self.names = tuple(classes), width, names
+
+    @property
+    def certificate(self) -> BoostingCertificate:
+        """Of several classes, the one that proves least."""
+        return max(self.certificates, key=lambda proof: (not proof.proven, proof.bound))
+
+    def scores(self, X: np.ndarray) -> np.ndarray:
+        """One score a row for two classes, otherwise one a row and class, each divided by its machine's votes."""
+        found = [m.scores(X) / max(float(np.abs(m.votes).sum()), 1e-300) for m in self.machines]
+        return found[0] if len(found) == 1 else np.column_stack(found)
+
+    def to_state(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
+        """Arrays and plain metadata."""
+        arrays: dict[str, np.ndarray] = {}
+        for k, machine in enumerate(self.machines):
+            arrays |= {f"{name}{k}": getattr(machine, name) for name in ("features", "thresholds", "votes")}
+            arrays[f"bounds{k}"] = np.array(self.bounds[k])
+        return arrays, {
+            "classes": list(self.classes), "width": self.width,
+            "names": None if self.names is None else list(self.names),
+            "certificates": [proof.to_dict() for proof in self.certificates],
+        }  # fmt: skip
+
+    @classmethod
+    def from_state(cls, arrays: dict[str, np.ndarray], meta: dict[str, Any]) -> BoostingModel:
+        """The record of a state."""
+        proofs: list[Any] = [from_dict(item) for item in meta["certificates"]]
+        machines = [
+            Machine(arrays[f"features{k}"], arrays[f"thresholds{k}"], arrays[f"votes{k}"]) for k in range(len(proofs))
+        ]
+        bounds = [arrays[f"bounds{k}"].tolist() for k in range(len(proofs))]
+        names = None if meta["names"] is None else tuple(meta["names"])
+        return cls(machines, proofs, bounds, meta["classes"], meta["width"], names)
