@@ -128,3 +128,72 @@ def memory(pid: int) -> int:
     """Resident bytes of a process."""
     with open(f"/proc/{pid}/statm") as file:
         return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+
+class Nursery:
+    """A process with everything imported that forks servers: kill −9 hits a real server process, started in a moment."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        (folder / "schema.json").write_text(json.dumps(SPEC))
+        self.process = subprocess.Popen(
+            [sys.executable, __file__, str(folder)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
+        self.process.stdout.readline()
+
+    def start(self, store: str, *options: str) -> tuple[int, str]:
+        """(process id, address) of a new server."""
+        self.process.stdin.write(json.dumps([store, *options]) + "\n")
+        self.process.stdin.flush()
+        pid = int(self.process.stdout.readline())
+        told = self.process.stdout.readline()
+        if "address" not in told:
+            raise RuntimeError(told)
+        return pid, json.loads(told)["address"]
+
+    def kill(self, pid: int, number: int = signal.SIGKILL) -> None:
+        """Kill a server and wait until it is gone."""
+        os.kill(pid, number)
+        self.process.stdin.write(json.dumps(["wait", pid]) + "\n")
+        self.process.stdin.flush()
+        assert self.process.stdout.readline().startswith("gone")
+
+    def close(self) -> None:
+        self.process.stdin.close()
+        self.process.wait(30)
+        self.process.stdout.close()
+
+
+def nurse(folder: Path) -> None:
+    """Fork a server a line."""
+    from trueline.serve import admin, app, events, guard, protocol  # noqa: F401
+    from trueline.serve.launch import serve
+
+    replayed([(np.ones(3).tobytes(), 1.0)])
+    print("ready", flush=True)
+    for line in sys.stdin:
+        store, *options = json.loads(line)
+        if store == "wait":
+            os.waitpid(int(options[0]), 0)
+            print("gone", flush=True)
+            continue
+        pid = os.fork()
+        if pid == 0:
+            sys.stdin.close()
+            settings = dict(zip(options[::2], options[1::2]))
+            every = int(settings.get("--snapshot-every", 20_000))
+            retention, name = settings.get("--retention", "7d"), str(folder / "schema.json")
+            code = 1
+            try:
+                code = serve(
+                    None, [name], None, store, "127.0.0.1", 0, None, retention, "full", every, None, None, None, True
+                )
+            except Exception as error:
+                print(f"refused: {error}", flush=True)
+            finally:
+                os._exit(code)
+        print(pid, flush=True)
+
+
+if __name__ == "__main__":
+    nurse(Path(sys.argv[1]))

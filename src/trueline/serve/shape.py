@@ -178,7 +178,8 @@ class Shape:
     def row(self, stored: bytes, width: int, places: dict[str, int]) -> np.ndarray:
         """A stored row among the columns that the model has now; late ones it does not have count nothing."""
         x = np.zeros(width)
-        x[: self.size] = np.frombuffer(stored, count=self.size)
+        if self.size:
+            x[: self.size] = np.frombuffer(stored, count=self.size)
         for term, value in self.late(stored).items():
             if term in places:
                 x[places[term]] = value

@@ -36,6 +36,7 @@ def check(spec: Any) -> dict[str, Any]:
     made.setdefault("target", "y")
     made.setdefault("task", "regression")
     made.setdefault("open", False)
+    made.setdefault("features", {})
     if not isinstance(made["target"], str):
         raise UsageError(f"target is {shown(made['target'])}; give the name of what is predicted", where="target")
     if made["task"] not in TASKS:

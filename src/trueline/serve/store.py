@@ -181,7 +181,7 @@ class Store:
         return int(self.meta("commits"))
 
     def _mark(self) -> int:
-        raw = os.pread(self._lock, 64, 0)
+        raw = os.pread(self._lock, 64, 0).partition(b"\0")[0]
         number, _, check = raw.partition(b" ")
         good = number.isdigit() and check == digest(int(number)).hex().encode()
         return int(number) if good else 0
@@ -346,8 +346,11 @@ class Store:
         self._release()
 
     def abandon(self) -> None:
-        """Close without touching the disk again, after a failure."""
-        for connection in (self.reader, self.writer):
+        """Close without touching the disk again, after a failure.
+
+        The connection that closes last folds the log in, with a sync; the reader may not write, so it closes last.
+        """
+        for connection in (self.writer, self.reader):
             with contextlib.suppress(Exception):
                 connection.close()
         self._release()
