@@ -13,6 +13,7 @@ from trueline.data.blocks import Block
 from trueline.errors import DataError, UsageError
 from trueline.model import load, save
 from trueline.onepass.moments import Accumulator, Moments
+from trueline.threads import limit
 
 
 def rows(seed=0, n=200, d=3, offset=5.0):
@@ -203,6 +204,37 @@ def test_scans_of_parts_merge_to_the_scan_of_all(table):
     agree(a.reordered(b.terms), b)
     for fold in whole.parts:
         assert whole.parts[fold].n == merged.parts[fold].n
+
+
+def test_a_formula_names_its_target(table):
+    moments = tl.scan(table, formula="price ~ size + owned")
+    assert moments.targets == ("price",)
+    model = tl.LinearRegression.from_moments(moments)
+    plain = tl.LinearRegression().fit(table, target="price", features=["size", "owned"])
+    assert model.coef_.shape == (2,) and np.allclose(model.coef_, plain.coef_, rtol=1e-12)
+
+
+@pytest.mark.parametrize("offset", [0.0, 0.7, 1e4])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_pieces_on_all_cores_are_the_rows_one_by_one(offset, weighted):
+    """Many pieces, folds in runs or mixed, near 0 or far from it, weights of 0: the same as exact moments."""
+    rng = np.random.default_rng(1)
+    n = 30_000
+    X = rng.normal(size=(n, 3)) + offset
+    y = X @ [1.0, -2.0, 0.5] + rng.normal(size=n)
+    w = rng.choice([0.0, 0.5, 2.0], n) if weighted else None
+    for folds in (None, np.arange(n) * 3 // n, rng.integers(0, 3, n)):
+        quick = Moments.from_arrays(X, y, w, folds=folds, digits=8, sample=50)
+        assert quick.levels[0] > 0
+        slow = Moments.from_arrays(X, y, w, folds=folds, level=2)
+        agree(quick, slow)
+        for name, part in slow.parts.items():
+            assert quick.parts[name].n == part.n
+            assert np.allclose(quick.parts[name].products[0], part.products[0], rtol=1e-11, atol=1e-9 * n)
+        assert len(quick.sample.rows) == 50
+    with limit(1):
+        alone = Moments.from_arrays(X, y, w, folds=folds, digits=8)
+    assert np.array_equal(alone.total.products[0], quick.total.products[0])
 
 
 def test_missing_values_filled_by_the_mean(table):

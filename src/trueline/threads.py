@@ -15,6 +15,7 @@ from typing import Any
 from .errors import UsageError
 
 _setting: int | None = None
+_libraries: Any = None  # what threadpoolctl found loaded
 
 
 def get_threads() -> int:
@@ -66,6 +67,33 @@ def spread(function: Callable[..., Any], items: Iterable[Any]) -> list[Any]:
 
     with ThreadPoolExecutor(min(get_threads(), len(work))) as pool:
         return list(pool.map(function, work))
+
+
+def stream(function: Callable[..., Any], items: Iterable[Any]) -> Iterator[Any]:
+    """As ``spread``, but each result is handed over, in order, while the next ones are still being made."""
+    work = list(items)
+    if get_threads() == 1 or len(work) < 2:
+        yield from map(function, work)
+        return
+    from concurrent.futures import ThreadPoolExecutor
+
+    pool = ThreadPoolExecutor(min(get_threads(), len(work)))
+    try:
+        yield from pool.map(function, work)
+    finally:
+        pool.shutdown(cancel_futures=True)
+
+
+@contextlib.contextmanager
+def one_blas_thread() -> Iterator[None]:
+    """BLAS on the calling thread alone, for work that is spread over threads already."""
+    global _libraries
+    if _libraries is None:
+        from threadpoolctl import ThreadpoolController
+
+        _libraries = ThreadpoolController()
+    with _libraries.limit(limits=1, user_api="blas"):
+        yield
 
 
 def _checked(threads: Any) -> int:

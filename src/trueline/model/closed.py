@@ -16,7 +16,8 @@ import numpy as np
 from ..certify.records import Certificate
 from ..errors import UsageError
 from ..onepass.inference import Inference
-from ..onepass.moments import Moments, Part, part_arrays, part_from
+from ..onepass.moments import Moments
+from ..onepass.parts import Part, part_arrays, part_from
 from ..onepass.paths import standard_scales
 from ..onepass.squares import Solution, least_squares, solve_part
 from .linear import LinearModel

@@ -15,7 +15,7 @@ import numpy as np
 from ..certify.records import Assumption, Certificate, ExactCertificate, Status, from_dict
 from .digits import digits_of, rounding_squares
 from .doubled import UNIT
-from .moments import Part
+from .parts import Part
 
 _ITERATIONS = 8
 _EXTRA = 10

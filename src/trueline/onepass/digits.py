@@ -22,7 +22,8 @@ from .doubled import UNIT, UNIT_DOUBLED
 from .solve import factored
 
 if TYPE_CHECKING:
-    from .moments import Accumulator, Part
+    from .accumulate import Accumulator
+    from .parts import Part
 
 MOST = 15.0  # decimal digits that every float64 holds
 AUTO_DIGITS = 13.0
@@ -126,7 +127,7 @@ class LevelRule:
         if self.state is not None:
             self.state["noise"] = self.state["noise"] + noise
         d = len(noise) - self.targets
-        if self.rows >= max(2 * exact.BLOCK_ROWS, 10 * d, self.next):
+        if self.rows >= max(2 * exact.FINE_ROWS, 10 * d, self.next) and np.isfinite(noise).all():
             self._refactor(accumulator.together(), d)
             self.next = int(1.5 * self.rows)
 
@@ -165,6 +166,8 @@ class LevelRule:
         if self.state["inverse"] is None:
             self.level = top
             return top
+        if not np.isfinite(squares).all():
+            return self.level  # nothing helps: the end of the pass refuses it
         d = len(squares) - self.targets
         self.level = top
         for level in range(top):

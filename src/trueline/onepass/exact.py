@@ -14,6 +14,8 @@ and the right one w·Z, both exact pairs, each sliced on its own. NumPy's ``A.T 
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import numpy as np
 
 from .doubled import SPLIT, two_prod, two_sum
@@ -49,16 +51,26 @@ def difference(X: np.ndarray, shift: np.ndarray) -> tuple[np.ndarray, np.ndarray
 def gram(high: np.ndarray, low: np.ndarray | None, weights: np.ndarray | None, level: int) -> tuple:
     """(sums hi, lo, products hi, lo) of Σ w z and Σ w z zᵀ for a block Z = hi + lo."""
     if level == 0:
-        right = high if weights is None else high * weights[:, None]
-        products = high.T @ right
-        sums = np.ones(len(high)) @ right
-        if weights is not None:
-            products = 0.5 * (products + products.T)
+        root = np.ones((len(high), 1)) if weights is None else np.sqrt(weights)[:, None]
+        found = plain([(high if weights is None else high * root, root)])
+        sums, products = found[-1, :-1], found[:-1, :-1]
         return sums, np.zeros_like(sums), products, np.zeros_like(products)
     assert low is not None
     if weights is None:
         return _unweighted(high, low, level)
     return _weighted(high, low, weights, level)
+
+
+def plain(blocks: Iterable[tuple[np.ndarray, np.ndarray]]) -> np.ndarray:
+    """Σ [X r]ᵀ[X r] in float64 over a few blocks, X left where it lies: BLAS needs half the work for XᵀX."""
+    blocks = iter(blocks)
+    X, rest = next(blocks)
+    square, side, corner = X.T @ X, X.T @ rest, rest.T @ rest
+    for X, rest in blocks:
+        square += X.T @ X
+        side += X.T @ rest
+        corner += rest.T @ rest
+    return np.block([[square, side], [side.T, corner]])
 
 
 def _sigma(high: np.ndarray) -> np.ndarray:

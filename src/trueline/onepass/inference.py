@@ -20,7 +20,7 @@ from ..errors import DataError, UsageError, nearest
 from . import doubled
 from .digits import rounding_squares
 from .distributions import f_upper, t_quantile
-from .moments import Part
+from .parts import Part
 from .solve import Factor, factored
 from .squares import products_of, solve_part
 

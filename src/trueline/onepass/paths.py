@@ -12,15 +12,16 @@ s = min(1, nαρ/‖Xᵀr − nα(1 − ρ)w‖∞), the point s·r is feasible 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from .._jit import kernel
-from ..threads import spread
+from ..threads import one_blas_thread, spread, stream
 from .activeset import active_set_path
-from .moments import Moments, Part
+from .moments import Moments
+from .parts import Part
 from .squares import products_of
 
 _PLAIN_BELOW = 13  # columns: below, plain Python is done before Numba would be imported
@@ -82,13 +83,25 @@ class RidgePath:
 
         e₋ᵢ = eᵢ/(1 − hᵢ), hᵢ = wᵢ(1/W + zᵀ(G + α)⁻¹z); with Q = ZV both e and h are products with d×A matrices.
         """
-        total = np.zeros((len(alphas), Y.shape[1]))
-        for _, errors in self.leave_one_out_blocks(X, Y, weights, alphas):
-            total += np.einsum("iak,iak->ak", errors, errors)
-        return total
+        work, spans = self._leave_one_out(X, Y, weights, alphas)
+
+        def squared(rows: slice) -> np.ndarray:
+            errors = work(rows)
+            return np.einsum("iak,iak->ak", errors, errors)
+
+        with one_blas_thread():
+            return sum(stream(squared, spans), start=np.zeros((len(alphas), Y.shape[1])))
 
     def leave_one_out_blocks(self, X: Any, Y: np.ndarray, weights: np.ndarray | None, alphas: np.ndarray):
         """(rows, √w·leave-one-out errors) block by block, errors rows × penalties × targets."""
+        work, spans = self._leave_one_out(X, Y, weights, alphas)
+        for rows in spans:
+            yield rows, work(rows)
+
+    def _leave_one_out(
+        self, X: Any, Y: np.ndarray, weights: np.ndarray | None, alphas: np.ndarray
+    ) -> tuple[Callable[[slice], np.ndarray], list[slice]]:
+        """What gives √w·errors for some rows, and the rows in turn."""
         alphas = np.asarray(alphas, dtype=float)
         k, A, d = Y.shape[1], len(alphas), self.d
         mean = self.part.mean[0] if self.fit_intercept else np.zeros(d + k)
@@ -98,26 +111,25 @@ class RidgePath:
             inverse = np.where(self.values[:, None] + alphas > 0, 1 / (self.values[:, None] + alphas), 0.0)
         rotated = (inverse[:, :, None] * self.rotated[:, None, :]).reshape(d, A * k)
         base = 1.0 / self.part.weight[0] if self.fit_intercept else 0.0
-        step = 2048
-        X = X.tocsr() if hasattr(X, "tocsr") else X
-        for start in range(0, X.shape[0], step):
-            rows = slice(start, start + step)
-            block = X[rows].toarray() if hasattr(X, "tocsr") else X[rows]
-            Z = block - mean[:d]
-            Q = Z @ turn
-            errors = Q @ rotated
-            np.subtract((Y[rows] - mean[d:])[:, None, :], errors.reshape(len(Q), A, k), out=errors.reshape(-1, A, k))
+        sparse = hasattr(X, "tocsr")
+        X = X.tocsr() if sparse else X
+
+        def work(rows: slice) -> np.ndarray:
+            Q = ((X[rows].toarray() if sparse else X[rows]) - mean[:d]) @ turn
+            errors = (Q @ rotated).reshape(len(Q), A, k)
+            np.subtract((Y[rows] - mean[d:])[:, None, :], errors, out=errors)
             np.multiply(Q, Q, out=Q)
             leverage = Q @ inverse
             leverage += base
             if weights is not None:
                 leverage *= weights[rows, None]
+                errors *= np.sqrt(weights[rows])[:, None, None]
             np.subtract(1.0, leverage, out=leverage)
-            made = errors.reshape(-1, A, k)
-            if weights is not None:
-                made *= np.sqrt(weights[rows])[:, None, None]
-            made /= leverage[:, :, None]
-            yield rows, made
+            errors /= leverage[:, :, None]
+            return errors
+
+        step = 2048
+        return work, [slice(start, start + step) for start in range(0, X.shape[0], step)]
 
 
 def held_out(part: Part, coefs: np.ndarray, intercepts: np.ndarray, d: int) -> np.ndarray:

@@ -28,7 +28,8 @@ def scan_source(
     report = _Meter() if progress is True else progress or None
     folds = None if folds in (0, 1) else folds
     encoder = encode(source, target=target, folds=folds, progress=report, **options)
-    targets = () if target is None else (target,)
+    # A formula names its target itself.
+    targets = () if encoder.target is None else (encoder.target,)
     try:
         made = Moments.from_blocks(
             encoder, targets=targets, digits=digits, sample=sample, schema=lambda: encoder.schema

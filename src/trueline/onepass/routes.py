@@ -17,7 +17,8 @@ from ..certify.records import Assumption, ExactCertificate, Status
 from ..errors import DataError
 from .digits import digits_of, levers
 from .doubled import UNIT
-from .moments import Moments, Part
+from .moments import Moments
+from .parts import Part
 from .squares import Solution, products_of
 
 WIDE = 64  # columns: below this, the error-free road also takes n ≤ d

@@ -30,24 +30,19 @@ class Sample:
     def empty(cls, width: int, keep: int) -> Sample:
         return cls(np.empty((0, width)), np.empty(0), np.empty(0, dtype=np.uint64), keep)
 
-    def including(self, Z: np.ndarray, weights: np.ndarray | None) -> Sample:
-        """With a block's rows taken in."""
-        priority = priorities(Z)
-        if len(self.priority) == self.keep:
-            chosen = np.flatnonzero(priority < self.priority[-1])
-            if len(chosen) == 0:
-                return self
-        else:
-            chosen = np.arange(len(Z))
-        w = np.ones(len(chosen)) if weights is None else weights[chosen]
-        return self.merged(Sample(Z[chosen], w, priority[chosen], self.keep))
+    def candidates(self, priority: np.ndarray) -> np.ndarray:
+        """Which of some rows may belong to the sample, by their priorities."""
+        full = len(self.priority) == self.keep
+        return np.flatnonzero(priority < self.priority[-1]) if full else np.arange(len(priority))
 
-    def merged(self, other: Sample) -> Sample:
-        """The smallest priorities of both; equal ones in the order of their rows, so that no order of merging shows."""
-        keep = max(self.keep, other.keep)
-        rows = np.concatenate([self.rows, other.rows])
-        weights = np.concatenate([self.weights, other.weights])
-        priority = np.concatenate([self.priority, other.priority])
+    def merged(self, *others: Sample) -> Sample:
+        """The smallest priorities of all; equal ones in the order of their rows, so that no order of merging shows."""
+        if not others:
+            return self
+        keep = max(sample.keep for sample in (self, *others))
+        rows = np.concatenate([self.rows, *(other.rows for other in others)])
+        weights = np.concatenate([self.weights, *(other.weights for other in others)])
+        priority = np.concatenate([self.priority, *(other.priority for other in others)])
         order = np.argsort(priority, kind="stable")[:keep]
         return Sample(rows[order], weights[order], priority[order], keep)
 
@@ -81,12 +76,15 @@ class Sample:
         return cls(arrays["sample.rows"], arrays["sample.weights"], priority, keep)
 
 
+def hashed_columns(width: int) -> list[int]:
+    """The columns by whose values rows are chosen."""
+    return list(range(width)) if width <= _COLUMNS else [*range(_COLUMNS - 1), width - 1]
+
+
 def priorities(Z: np.ndarray) -> np.ndarray:
-    """One pseudo-random 64-bit number a row, made from the row's values."""
-    width = Z.shape[1]
-    chosen = range(width) if width <= _COLUMNS else [*range(_COLUMNS - 1), width - 1]
+    """One pseudo-random 64-bit number a row, made from the values in its hashed columns."""
     h: Any = np.full(len(Z), SEED, dtype=np.uint64)
-    for j in chosen:
+    for j in range(Z.shape[1]):
         bits = (Z[:, j] + 0.0).view(np.uint64)  # + 0.0 makes −0 and 0 one value
         h = (h ^ bits) * np.uint64(0xBF58476D1CE4E5B9)
         h ^= h >> np.uint64(29)

@@ -16,7 +16,8 @@ from ..certify.records import Assumption, ExactCertificate, Status
 from ..errors import UsageError
 from . import doubled
 from .digits import arithmetic_errors, data_errors, digits_of, rounding_squares
-from .moments import Moments, Part
+from .moments import Moments
+from .parts import Part
 from .solve import Factor, Pair, factored, quadratic, residual
 
 _FEW = 6.0  # digits: below, the certificate names coefficients that are 0 as far as the arithmetic can tell
