@@ -226,7 +226,9 @@ class LocalModel:
 
     @classmethod
     def from_state(cls, arrays: dict[str, np.ndarray], meta: dict[str, Any]) -> LocalModel:
-        own = {name: arrays[name] for name in ("Z", "y", "case", "robust", "unit", "fitted", "nodes", "knots")}
+        own: dict[str, Any] = {
+            name: arrays[name] for name in ("Z", "y", "case", "robust", "unit", "fitted", "nodes", "knots")
+        }
         tree = Cells(*(arrays[f"cells.{name}"] for name in k_d.ARRAYS)) if "cells.side" in arrays else None
         proof: Any = None if meta["certificate"] is None else from_dict(meta["certificate"])
         return cls(
@@ -244,7 +246,7 @@ def lowess_knots(x: np.ndarray, delta: float) -> np.ndarray:
     """The rows at which R's lowess fits: never more than ``delta`` apart where rows allow it.
 
     >>> lowess_knots(np.array([0.0, 0.4, 0.9, 1.3, 3.0]), 1.0)
-    array([0, 2, 4])
+    array([0, 2, 3, 4])
     """
     n, i = len(x), 0
     found = []
@@ -256,12 +258,12 @@ def lowess_knots(x: np.ndarray, delta: float) -> np.ndarray:
         i = max(last + 1, int(np.searchsorted(x, x[last] + delta, side="right")) - 1)
 
 
-def robustness(residual: np.ndarray, case: np.ndarray) -> np.ndarray | None:
-    """Bisquare weights over six medians, with lowess's constants; None where the fit is already exact."""
+def robustness(residual: np.ndarray, case: np.ndarray, rounding: float) -> np.ndarray | None:
+    """Bisquare weights over six medians, with lowess's constants; None where residuals are only rounding."""
     size = np.abs(residual)
     weights = case if case.size else None
     limit = 6.0 * weighted_median(size, weights)
-    if limit < 1e-7 * float(np.average(size, weights=weights)) or limit == 0.0:
+    if limit < 1e-7 * float(np.average(size, weights=weights)) or limit <= rounding:
         return None
     inside = np.where(size <= 0.001 * limit, 1.0, (1.0 - (size / limit) ** 2) ** 2)
     return np.where(size <= 0.999 * limit, inside, 0.0)
@@ -314,7 +316,7 @@ def fit_local(
             found[lost, 1:] = 1.0
         if k == settings.robust_iterations:
             break
-        new = robustness(model.y - found[:, 0], model.case)
+        new = robustness(model.y - found[:, 0], model.case, 1e-12 * float(np.abs(model.y).max()))
         if new is None:
             found = read(True)
             break
@@ -382,6 +384,7 @@ def _distinct(Z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 def _figures(model: LocalModel, found: np.ndarray) -> None:
     """tr L, σ, the scores of the choice of width, and the certificate."""
+    error = _interpolation_error(model, found) if model.surface != "exact" else math.nan
     residual = model.y - found[:, 0]
     case = model.case if model.case.size else np.ones(len(residual))
     own = np.clip(found[:, 1] * model.robust * case, 0.0, 1.0)
@@ -398,7 +401,6 @@ def _figures(model: LocalModel, found: np.ndarray) -> None:
     kept = own < 1.0 - 1e-12
     without = np.divide(residual, 1.0 - own / np.maximum(case, 1e-300), out=np.full_like(residual, np.inf), where=kept)
     model.cv = float(counted @ without**2) / float(counted.sum()) if kept.all() else math.inf
-    error = _interpolation_error(model, found) if model.surface != "exact" else math.nan
     exact = model.surface == "exact"
     model.certificate = MonotoneCertificate(
         status=Status.PROVEN if exact else Status.NOT_PROVEN,
@@ -425,11 +427,21 @@ def _figures(model: LocalModel, found: np.ndarray) -> None:
 
 
 def _interpolation_error(model: LocalModel, found: np.ndarray) -> float:
-    """The largest |interpolated − fitted| over a sample of rows, with the same robustness weights."""
+    """The largest |interpolated − fitted| over a sample of rows, with the same robustness weights.
+
+    Leverages peak at the corners of cells; their level between is set by the same sample.
+    """
     n = len(model.y)
     rows = np.unique(np.linspace(0, n - 1, min(CHECKED if model.sorted else CHECKED // 4, n)).astype(int))
-    direct = model.direct(model.Z[rows], model.spans(model.Z[rows]), False)[:, 0]
-    return float(np.nanmax(np.abs(direct - found[rows, 0])))
+    direct = model.direct(model.Z[rows], model.spans(model.Z[rows]))
+    sound = np.isfinite(direct[:, 0])
+    if not sound.any():
+        return math.inf
+    for c in (1, 2) if model.surface == "cells" else ():
+        level = direct[sound, c].mean() / found[rows[sound], c].mean()
+        found[:, c] *= level
+        model.nodes[:, c] *= level
+    return float(np.abs(direct[sound, 0] - found[rows[sound], 0]).max())
 
 
 def candidates(X: np.ndarray, settings: Settings, by: str) -> np.ndarray:

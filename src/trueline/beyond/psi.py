@@ -114,7 +114,8 @@ class Andrews(NamedTuple):
         return np.where(t <= np.pi, np.cos(t), 0.0)
 
     def weight(self, u: np.ndarray) -> np.ndarray:
-        return np.sinc(np.minimum(np.abs(u) / (self.a * np.pi), 1.0))
+        t = np.abs(u) / (self.a * np.pi)
+        return np.where(t < 1.0, np.sinc(np.minimum(t, 1.0)), 0.0)
 
 
 class Cauchy(NamedTuple):
