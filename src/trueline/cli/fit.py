@@ -39,6 +39,16 @@ def fit(
         str | None, typer.Option("--output", "-o", help="Save the model here.", show_default=False)
     ] = None,
     report: Annotated[str | None, typer.Option(help="Write a report here: one HTML file.", show_default=False)] = None,
+    engine: Annotated[
+        str | None,
+        typer.Option(
+            help="Let Dask or Spark read the files: dask or spark; default: this process.", show_default=False
+        ),
+    ] = None,
+    scheduler: Annotated[
+        str | None, typer.Option(help="Dask's scheduler, such as tcp://host:8786.", show_default=False)
+    ] = None,
+    master: Annotated[str | None, typer.Option(help="Spark's master, such as local[2].", show_default=False)] = None,
     quiet: options.Quiet = False,
     json: options.Json = False,
 ) -> None:
@@ -65,7 +75,12 @@ def fit(
         options.one_source(data), target, options.names(features), formula, weights, where, options.derivations(derive),
         missing, loss, penalty, alpha, l1_ratio, folds, options.share(holdout, "holdout"),
     )  # fmt: skip
-    fitted = run(asked)
+    if engine is not None or scheduler is not None or master is not None:
+        from .elsewhere import fit_elsewhere
+
+        fitted = fit_elsewhere(asked, engine or ("dask" if scheduler is not None else "spark"), scheduler, master)
+    else:
+        fitted = run(asked)
     kept(fitted, data, output, report)
     if json:
         from .console import emit

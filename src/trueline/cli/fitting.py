@@ -214,14 +214,19 @@ def labels_of(encoder: Any, y: np.ndarray) -> np.ndarray:
 
 def from_moments(asked: Asked, encoder: Any, blocks: Iterator[Any], began: float) -> Fitted:
     """Squared loss: moments, least squares or a penalised fit, and the comparison from the same scan."""
-    from ..model.closed import fit_least_squares
     from ..onepass.moments import Moments
+
+    targets = (str(asked.target),)
+    moments = Moments.from_blocks(blocks, targets=targets, sample=asked.sample, schema=lambda: encoder.schema)
+    return solved(asked, moments.designed(), began)
+
+
+def solved(asked: Asked, moments: Any, began: float) -> Fitted:
+    """What moments in the final terms say."""
+    from ..model.closed import fit_least_squares
     from .penalised import compared, penalised
 
     target = str(asked.target)
-    moments = Moments.from_blocks(
-        blocks, targets=(target,), sample=asked.sample, schema=lambda: encoder.schema
-    ).designed()
     read = time.perf_counter()
     part = moments.total
     d = len(moments.terms)

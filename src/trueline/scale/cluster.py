@@ -116,6 +116,13 @@ def prepared(table: Table, options: dict[str, Any]) -> tuple[Table, dict[str, An
     return table, options, len(encoder.kinds)
 
 
+def text_target(source: Any, target: str | None) -> bool:
+    """Whether a column of a table holds labels: text or true and false."""
+    import polars as pl
+
+    return table_of(source).declared.get(str(target)) in (pl.String, pl.Categorical, pl.Boolean)
+
+
 def predict(estimator: Any, source: Any, method: str = "predict") -> Any:
     """Lazy predictions of the engine's own type: a Dask Series or array, or the Spark frame with ``prediction``."""
     table = table_of(source)
@@ -130,12 +137,13 @@ def fit_logistic(
     target: str | None,
     y: Any = None,
     C: float = math.inf,
+    penalty: Any = None,
     fit_intercept: bool = True,
     tol: float = 1e-6,
     max_iter: int | None = None,
     **options: Any,
 ) -> LinearModel:
-    """Logistic regression of two classes; the objective is the mean loss plus ½‖w‖²/(C·Σ weights)."""
+    """Logistic regression of two classes: the mean loss plus ½‖w‖²/(C·Σ weights), or plus a penalty given as a part."""
     from ..model.iterated import objective_of, penalty_of
     from ..parts.losses import loss as make_loss
     from .passes import classes_of, minimise
@@ -143,7 +151,8 @@ def fit_logistic(
     table, options, found = _looked(source, y, target, options | {"labels": True})
     moments, values = found
     classes = classes_of(moments, values, str(options["target"]))
-    penalty = penalty_of(0.0 if math.isinf(C) else 1.0 / (C * moments.total.weight[0]), 0.0)
+    if penalty is None:
+        penalty = penalty_of(0.0 if math.isinf(C) else 1.0 / (C * moments.total.weight[0]), 0.0)
     loss = make_loss("logistic")
     made = minimise(
         table, options, found, loss, penalty, classes=classes, fit_intercept=fit_intercept, tol=tol, max_iter=max_iter
