@@ -79,3 +79,21 @@ def test_several_classes_and_refusals():
         tl.AdaBoost(rounds=0).fit(X, y)
     with pytest.raises(tl.DataError, match="one class only"):
         tl.AdaBoost().fit(X, np.zeros(150))
+
+
+def test_the_bounds_foretell_which_family_wins():
+    found = tl.compare_geometries(dimensions=120, examples=600, random_state=1)
+    sparse, dense = (
+        {c.figure: c for c in found.contests if c.world == world}
+        for world in dict.fromkeys(c.world for c in found.contests)
+    )
+    for contest in (sparse["squared loss"], sparse["mistakes"], dense["squared loss"], dense["mistakes"]):
+        assert all(m <= b for m, b in zip(contest.measured, contest.bounds))
+    assert sparse["squared loss"].foretold == sparse["squared loss"].winner == "multiplicative"
+    assert sparse["mistakes"].foretold == sparse["mistakes"].winner == "multiplicative"
+    assert dense["squared loss"].foretold == dense["squared loss"].winner == "additive"
+    assert dense["test error"].foretold == dense["test error"].winner == "additive"
+    assert found.plot()[0].get_xlabel() == "examples" and "Winnow" in str(found)
+    assert found.to_dict()["contests"][0]["winner"] == "multiplicative"
+    with pytest.raises(tl.UsageError, match="odd"):
+        tl.compare_geometries(relevant=2)
