@@ -26,6 +26,7 @@ class Limited(HttpToolsProtocol):
 
     began = 0.0  # when the request that is not yet whole began; 0: none
     head = 0  # bytes of it so far, while its head is not whole
+    lines = 0  # bytes of its headers, where they come all at once
     in_body = False
     size = 0
 
@@ -45,10 +46,15 @@ class Limited(HttpToolsProtocol):
         if not self.in_body and self.began and self.head > LARGEST_HEAD and not self.transport.is_closing():
             self.refuse(431, f"the head of the request is larger than {LARGEST_HEAD} bytes")
 
+    def on_message_begin(self) -> None:
+        super().on_message_begin()
+        self.lines = 0
+
     def on_header(self, name: bytes, value: bytes) -> None:
         super().on_header(name, value)
-        if len(self.headers) > MOST_HEADERS and not self.transport.is_closing():
-            self.refuse(431, f"the request has more than {MOST_HEADERS} headers")
+        self.lines += len(name) + len(value)
+        if (len(self.headers) > MOST_HEADERS or self.lines > LARGEST_HEAD) and not self.transport.is_closing():
+            self.refuse(431, f"the head has more than {MOST_HEADERS} headers or {LARGEST_HEAD} bytes")
         if (
             name.lower() == b"content-length"
             and value.isdigit()
