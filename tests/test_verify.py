@@ -125,6 +125,69 @@ def test_gaps_hold_and_each_forged_field_is_caught(rows, kind):
     assert {"status", "gradient_norm"} <= failed(model, (X, y), honest)
 
 
+def problems():
+    """(name, fitted record, its targets): a model of each loss and penalty that has a gap to check."""
+    from trueline.model.iterated import fit_generalized, fit_logistic, fit_margin
+    from trueline.parts.penalties import penalty
+
+    rng = np.random.default_rng(7)
+    X = rng.normal(size=(200, 3)) * [1.0, 30.0, 0.1] + [0.0, 900.0, -3.0]
+    eta = (X - X.mean(axis=0)) / X.std(axis=0) @ [1.0, -0.5, 0.0]
+    two = (eta + rng.logistic(size=200) > 0).astype(int)
+    three = np.array(["a", "b", "c"])[np.digitize(eta + rng.logistic(size=200), [-0.7, 0.7])]
+    real, claims = eta + rng.normal(size=200), np.exp(0.3 * eta) * rng.gamma(2.0, 0.5, 200)
+    some = np.where(rng.random(200) < 0.3, 0.0, claims)
+    ridge, lasso = penalty("l2", alpha=0.05), penalty("l1", alpha=0.05)
+    yield "svc", fit_margin(X, two, C=0.1, intercept_scaling=3.0), X, two
+    yield "svc of three classes", fit_margin(X, three, class_weight="balanced"), X, three
+    yield "svc with l1", fit_margin(X, two, penalty="l1", C=0.1), X, two
+    yield "softmax", fit_logistic(X, three, C=1.0), X, three
+    yield "softmax with l1", fit_logistic(X, three, C=0.1, l1_ratio=0.7), X, three
+    yield "softmax alone", fit_logistic(X, three, class_weight={"a": 2.0}), X, three
+    yield "gamma", fit_generalized(X, claims, loss="gamma"), X, claims
+    yield "gamma ridge", fit_generalized(X, claims, loss="gamma", penalty=ridge), X, claims
+    yield "tweedie", fit_generalized(X, some, loss="tweedie"), X, some
+    yield "tweedie lasso", fit_generalized(X, some, loss="tweedie", penalty=lasso), X, some
+    yield "hinge", fit_margin(X, two, loss="hinge"), X, two
+    yield "hinge of three classes", fit_margin(X, three, loss="hinge"), X, three
+    yield "absolute", fit_generalized(X, real, loss="absolute"), X, real
+    yield "quantile ridge", fit_generalized(X, real, loss="quantile", penalty=ridge), X, real
+
+
+def test_every_loss_is_verified_and_its_forgeries_are_caught():
+    for name, model, X, y in problems():
+        proof, size = model.certificate, max(abs(model.certificate.primal), 1e-2)
+        found = verify(model, (X, y))
+        assert proof.proven and found.ok, (name, found.checks)
+        assert not any("only the primal" in check.note for check in found.checks), (name, found.checks)
+        kinks = any(part in name for part in ("hinge", "absolute", "quantile"))
+        forgeries = {
+            "primal": proof.primal + 1e-6 * size, "dual": proof.primal + 1e-4 * size, "gap": proof.gap + 1e-5 * size,
+            "relative_gap": proof.relative_gap + 1e-3, "status": Status.NOT_PROVEN,
+        } | ({} if kinks else {"gradient_norm": proof.gradient_norm * 1e4 + 1e-3})  # fmt: skip
+        for field, value in forgeries.items():
+            assert field in failed(model, (X, y), forged(proof, field, value)) or field == "dual", (name, field)
+            assert failed(model, (X, y), forged(proof, field, value)), (name, field)
+        model.coef = np.asarray(model.coef) * 1.05  # worse weights, and all numbers forged to fit them
+        primal = verify(model, (X, y)).checks[0].found
+        lie = dataclasses.replace(proof, primal=primal, dual=primal, gap=0.0, relative_gap=0.0)
+        assert "status" in failed(model, (X, y), lie), name
+
+
+def test_where_no_dual_point_is_found_only_the_primal_is_claimed(rows, monkeypatch):
+    from trueline.model.iterated import fit_generalized
+
+    X, y = rows
+    model = fit_generalized(X, y, loss="absolute")
+    honest = module._bounds
+    monkeypatch.setattr(
+        module, "_bounds", lambda *given: (lambda found: (found[0], found[0] - 1e-4, *found[2:]))(honest(*given))
+    )
+    found = verify(model, (X, y))
+    assert found.ok and all("only the primal" in check.note for check in found.checks[-2:])
+    assert found.checks[-2].found is None
+
+
 @pytest.mark.parametrize("geometry", ["additive", "normalised", "implicit", "adaptive", "signed"])
 def test_regret_by_replay_and_each_forged_field_is_caught(rows, geometry):
     X, y = rows
