@@ -40,6 +40,16 @@ def blocks(group: np.ndarray) -> Any:
         yield rows, present, starts
 
 
+def patterns_of(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """(patterns of present columns, which of them each row has); bits packed, since sorting rows of booleans is slow."""
+    if not np.isnan(values.sum()):
+        return np.ones((1, values.shape[1]), dtype=bool), np.zeros(len(values), dtype=np.int64)
+    present = ~np.isnan(values)
+    packed = np.packbits(present, axis=1)
+    _, first, which = np.unique(packed.view(f"V{packed.shape[1]}")[:, 0], return_index=True, return_inverse=True)
+    return present[first], which.reshape(-1)
+
+
 def divided(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     return np.divide(a, b, out=np.zeros(np.broadcast(a, b).shape), where=b > 0)
 
@@ -196,13 +206,12 @@ class Covariant(Gaussian):
         return np.array([*self.patterns, *(p for p in found if p.tobytes() not in mine)]).reshape(-1, len(self.columns))
 
     def learn(self, values: np.ndarray, weights: np.ndarray, group: np.ndarray) -> None:
-        present = ~np.isnan(values)
-        found, which = np.unique(present, axis=0, return_inverse=True)
+        found, which = patterns_of(values)
         self.__dict__.update(self.spread_to(self.with_patterns(found)).__dict__)
         place = {p.tobytes(): k for k, p in enumerate(self.patterns)}
         for k, pattern in enumerate(found):
             slot = place[pattern.tobytes()]
-            rows = np.flatnonzero(which.reshape(-1) == k)
+            rows = np.flatnonzero(which == k)
             for r, groups, starts in blocks(group[rows]):
                 block = rows[r]
                 for c, part in zip(groups, np.split(np.arange(len(block)), starts[1:])):
@@ -312,15 +321,14 @@ class Covariant(Gaussian):
 
         mean, cov = self.fitted[0][g], self.fitted[1][g]
         out = np.zeros(len(values))
-        present = ~np.isnan(values)
-        patterns = [np.ones(values.shape[1], bool)] if present.all() else np.unique(present, axis=0)
-        for o in patterns:
+        patterns, which = patterns_of(values)
+        for k, o in enumerate(patterns):
             if not o.any():
                 continue
-            rows = slice(None) if len(patterns) == 1 else np.flatnonzero((present == o).all(axis=1))
+            rows: Any = slice(None) if len(patterns) == 1 else np.flatnonzero(which == k)
             root = np.linalg.cholesky(cov[np.ix_(o, o)])
             whitening = solve_triangular(root, np.eye(len(root)), lower=True)
-            z = (values[rows][:, o] - mean[o]) @ whitening.T
+            z = ((values if o.all() else values[:, o])[rows] - mean[o]) @ whitening.T
             out[rows] = -0.5 * np.einsum("ij,ij->i", z, z) - np.log(np.diag(root)).sum() - HALF_LOG_2PI * o.sum()
         return out
 
