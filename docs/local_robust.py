@@ -47,11 +47,11 @@ def curve(plt: Any) -> Any:
     left.fill_between(grid[:, 0], low, high, color=LINE, alpha=0.2, lw=0)
     left.plot(grid[:, 0], mean, color=LINE, lw=1.6, label="three robust iterations, 95% of the mean")
     left.plot(grid[:, 0], plain.predict(grid), color=WARN, lw=1, label="least squares in every window")
-    left.set(xlabel="x", ylabel="y", title=f"Ten spikes; fraction {robust.fraction_:.2f} by GCV")
+    left.set(xlabel="x", ylabel="y", title=f"Ten spikes; fraction {robust.fraction_:.2f} chosen")
     left.legend(frameon=False, fontsize=8)
     right.semilogx(robust.tried_, robust.scores_, "o-", color=LINE, ms=4)
     right.axvline(robust.fraction_, color=WARN, lw=1, ls="--")
-    right.set(xlabel="fraction", ylabel="GCV", title="Widths tried")
+    right.set(xlabel="fraction", ylabel="clipped leave-one-out error", title="Widths tried")
     figure.tight_layout()
     return figure
 

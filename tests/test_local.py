@@ -203,6 +203,13 @@ def test_the_width_of_least_score_is_chosen(options):
     assert np.mean((model.fitted_ - np.sin(X[:, 0])) ** 2) < 0.01
 
 
+def test_spikes_do_not_lead_to_a_width_that_follows_them():
+    X, y = wave(150, 1, seed=9)
+    y[::12] += 5.0
+    model = tl.LocalRegression(fraction="gcv", degree=2).fit(X, y)
+    assert model.fraction_ > 0.15 and np.mean((model.fitted_ - np.sin(X[:, 0])) ** 2) < 0.02
+
+
 def test_intervals_cover():
     hits = []
     for seed in range(20):

@@ -98,7 +98,7 @@ def refine(A: np.ndarray, y: np.ndarray, theta: np.ndarray, weights: np.ndarray 
         if small and k > 2:
             break
     r = y - A @ theta
-    return s_scale(r, mad(r, weights) or scale, weights, len(y), A.shape[1], 60 if rounds > 2 else 6), theta
+    return s_scale(r, mad(r, weights) or scale, weights, len(y), A.shape[1]), theta
 
 
 def robust_start(

@@ -76,6 +76,7 @@ class LocalModel:
     nodes: np.ndarray = dataclasses.field(default_factory=lambda: np.zeros((0, 3)))
     knots: np.ndarray = dataclasses.field(default_factory=lambda: np.zeros(0))
     certificate: MonotoneCertificate | None = None
+    left_out: np.ndarray = dataclasses.field(default_factory=lambda: np.zeros(0), repr=False)  # not saved
 
     @property
     def total(self) -> float:
@@ -400,6 +401,7 @@ def _figures(model: LocalModel, found: np.ndarray) -> None:
     model.gcv = share / (1.0 - model.trace / W) ** 2 if model.trace < W else math.inf
     kept = own < 1.0 - 1e-12
     without = np.divide(residual, 1.0 - own / np.maximum(case, 1e-300), out=np.full_like(residual, np.inf), where=kept)
+    model.left_out = without
     model.cv = float(counted @ without**2) / float(counted.sum()) if kept.all() else math.inf
     exact = model.surface == "exact"
     model.certificate = MonotoneCertificate(
@@ -463,8 +465,16 @@ def choose(
     by: str,
     rule: str,
 ) -> tuple[LocalModel, np.ndarray, np.ndarray]:
-    """(the model of least score, widths tried, their scores) by generalised or leave-one-out cross-validation."""
+    """(the model of least score, widths tried, their scores) by generalised or leave-one-out cross-validation.
+
+    With robust iterations both rules take the leave-one-out errors, clipped at three times their smallest MAD.
+    """
     grid = candidates(X, settings, by)
     models = [fit_local(X, y, weights, Settings(**(vars(settings) | {by: float(width)})), terms) for width in grid]
-    scores = np.array([model.gcv if rule == "gcv" else model.cv for model in models])
+    if settings.robust_iterations == 0:
+        scores = np.array([model.gcv if rule == "gcv" else model.cv for model in models])
+    else:  # rows may not vote themselves out of the score: all count, clipped at one scale for all widths
+        case = models[0].case if models[0].case.size else None
+        limit = 3.0 * min(mad(model.left_out, case) for model in models)
+        scores = np.array([np.average(np.minimum(model.left_out**2, limit**2), weights=case) for model in models])
     return models[int(np.nanargmin(np.where(np.isfinite(scores), scores, np.inf)))], grid, scores
