@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -33,7 +34,9 @@ class Given:
 
     def features(self, chosen: Chosen) -> np.ndarray:
         """Rows of x: a view where they lie together."""
-        return self.X[chosen].toarray() if self.sparse else self.X[chosen]
+        if self.sparse:
+            return self.X[chosen].toarray()
+        return self.X[chosen] if isinstance(chosen, slice) else self.X.take(chosen, axis=0)
 
     def block(self, chosen: Chosen) -> np.ndarray:
         """Rows of [x y], copied."""
@@ -69,7 +72,7 @@ class Given:
             folds = folds[self.kept]
         size = len(self) if self.kept is None else len(self.kept)
         order = self.kept
-        edges = np.array([0, size])
+        edges: Any = [0, size]
         if folds is not None and size:
             edges = np.concatenate([[0], np.flatnonzero(np.diff(folds)) + 1, [size]])
             if len(edges) > size // _RUN + 64:
@@ -77,7 +80,7 @@ class Given:
                 folds = folds[by_fold]
                 order = by_fold if order is None else order[by_fold]
                 edges = np.concatenate([[0], np.flatnonzero(np.diff(folds)) + 1, [size]])
-        for a, b in zip(edges[:-1].tolist(), edges[1:].tolist(), strict=True):
+        for a, b in pairwise(map(int, edges)):
             name = 0 if folds is None or a == b else int(folds[a])
             for start in range(a, b, most):
                 some = slice(start, min(start + most, b))
