@@ -142,6 +142,9 @@ def _against_river(n: int) -> list[Row]:
         # River's intercept and gradient rules at the same rate; its squared loss is twice ours.
         return linear_model.LinearRegression(optimizer=optim.SGD(0.1 / 60), intercept_lr=0.1 / 60, l2=0.0)
 
+    def river_default() -> Any:
+        return linear_model.LinearRegression()
+
     def mine(**settings: Any) -> Any:
         return tl.WidrowHoff(rate=0.1 / 30, **settings)
 
@@ -151,14 +154,27 @@ def _against_river(n: int) -> list[Row]:
         "certificate": lambda: run(mine()),
         "mixture": lambda: run(tl.OnlineRegressor()),
         "river": lambda: run(river()),
+        "river default": lambda: run(river_default()),
     }
     seconds, results = interleaved(contenders, 3)
     micro = {name: value / n * 1e6 for name, value in seconds.items()}
+    faster = min(("river", "river default"), key=lambda name: micro[name])
     note = (
-        f"progressive error {results['ours']:.4f} against {results['river']:.4f}; with the certificate "
+        f"progressive error {results['ours']:.4f} against {results['river']:.4f} at the same rate and "
+        f"{results['river default']:.4f} by default, in {micro['river']:.1f} and {micro['river default']:.1f} µs; with the certificate "
         f"{micro['certificate']:.1f} µs; the default mixture {micro['mixture']:.1f} µs"
     )
-    return [Row("predict_one + learn_one, 30-key dict", micro["ours"], micro["river"], "River", "µs", 3.0, note)]
+    return [
+        Row(
+            "predict_one + learn_one, 30-key dict",
+            micro["ours"],
+            micro[faster],
+            "River, the faster of two settings",
+            "µs",
+            3.0,
+            note,
+        )
+    ]
 
 
 def _sparse(n: int, d: int, per_row: int, rounds: int) -> list[Row]:

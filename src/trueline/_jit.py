@@ -1,4 +1,4 @@
-"""The only file that knows Numba.
+"""The only file that knows Numba (but for _lanes.py, which knows its code generator).
 
 ``@kernel`` marks a function that may run compiled. Nothing is imported or compiled until the first
 call; then the kernel, and every kernel it names, becomes a Numba dispatcher. With
@@ -103,7 +103,7 @@ def direct(item: Any, *arguments: Any) -> Callable[..., Any]:
     A NamedTuple costs that look 0.7 µs; a row learned alone would spend most of its time there. The caller must
     pass the same types ever after.
     """
-    dispatcher = item.dispatcher if isinstance(item, Kernel) else item
+    dispatcher: Any = item.dispatcher if isinstance(item, Kernel) else item
     if PLAIN:
         return dispatcher  # type: ignore[no-any-return]
     return dispatcher.compile(tuple(dispatcher.typeof_pyval(value) for value in arguments))  # type: ignore[no-any-return]
@@ -117,11 +117,19 @@ def compiled_specialisations() -> int:
 def _compiled(item: Kernel) -> Callable[..., Any]:
     import numba
 
+    _vector_forms()
     while _pending:
         _register(_pending.pop())
     dispatcher: Any = numba.njit(nogil=True, error_model="numpy", **item.options)(item.function)
     dispatcher._cache = _cache_class()(item.function)
     return dispatcher  # type: ignore[no-any-return]
+
+
+@cache
+def _vector_forms() -> None:
+    from ._lanes import register
+
+    register(REASSOCIATE)
 
 
 def _bind(function: Any) -> None:
@@ -168,7 +176,8 @@ def _register(cls: type) -> None:
             return None if method is None else lambda self, *arguments: method(self, *arguments)
 
         find.__signature__ = _STAR  # type: ignore[attr-defined]
-        overload_method(numba_types.BaseNamedTuple, name, jit_options={"error_model": "numpy"})(find)
+        options = {"error_model": "numpy", "forceinline": True}
+        overload_method(numba_types.BaseNamedTuple, name, jit_options=options)(find)
 
 
 _STAR = inspect.signature(lambda self, *arguments: None)
@@ -182,7 +191,10 @@ def _compiled_method(owner: type, name: str) -> Any:
     if method is None:
         return None
     _bind(method)
-    options = {"fastmath": REASSOCIATE} if getattr(owner, "reassociate", False) else {}
+    # A call that is not inlined counts references to the arrays that it is given: more than a short row costs.
+    options: dict[str, Any] = (
+        {"fastmath": REASSOCIATE, "forceinline": True} if getattr(owner, "reassociate", False) else {}
+    )
     return numba.njit(nogil=True, error_model="numpy", **options)(method)
 
 
@@ -196,7 +208,7 @@ def _file_digest(path: str) -> str:
 
 def _sources(start: list[Any]) -> tuple[set[str], set[str]] | None:
     """Files and constants that compiled code starting here depends on; None if some source is unknown."""
-    files: set[str] = set()
+    files: set[str] = {__file__}  # how it is compiled matters too
     constants: set[str] = set()
     seen: set[int] = set()
     todo = list(start)

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .._jit import teach
+from .._lanes import row_add, row_dot
 
 
 class Dense(NamedTuple):
@@ -20,20 +21,13 @@ class Dense(NamedTuple):
     reassociate = True
 
     def dot(self, i, w):
-        total = 0.0
-        for j in range(self.X.shape[1]):
-            total += self.X[i, j] * w[j]
-        return total
+        return row_dot(self.X, i, w)
 
     def add(self, i, scale, w):
-        for j in range(self.X.shape[1]):
-            w[j] += scale * self.X[i, j]
+        row_add(self.X, i, scale, w)
 
     def norm2(self, i):
-        total = 0.0
-        for j in range(self.X.shape[1]):
-            total += self.X[i, j] * self.X[i, j]
-        return total
+        return row_dot(self.X, i, self.X[i])
 
     def begin(self, i):
         return 0

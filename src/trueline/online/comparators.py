@@ -39,7 +39,8 @@ def entropic_best(G: np.ndarray, intercept: bool, radius: float, entropy: float)
         pull = 2.0 * (A @ point(v) - b)
         gradient = np.concatenate([radius * pull, -radius * pull]) if signed else pull
         gradient = gradient + entropy * np.log(np.maximum(v, 1e-300))
-        gradient -= gradient.min()
+        # From the least of those alive, so that some part of the trial always is; what underflowed to 0 stays there.
+        gradient = np.maximum(gradient - gradient[v > 0.0].min(), 0.0)
         while True:
             trial = v * np.exp(-step * gradient)
             trial /= trial.sum()

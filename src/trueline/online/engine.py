@@ -191,7 +191,40 @@ def finish_batch(geometry: Any, table: Any, numbers: Any, step: float) -> None:
     numbers[s.WAITING] = 0.0
 
 
-@kernel(reassociate=True)
+@kernel
+def count_row(
+    rows: Any, i: int, loss: Any, table: Any, numbers: Any, score: float, target: float, c: float, suffered: float,
+    slope: float, norm2: float, share: float,
+) -> None:  # fmt: skip
+    """What a certificate needs of a round, before the update; ``share`` is step/rate."""
+    one = suffered / c if c > 0.0 else 0.0
+    numbers[s.LARGEST] = max(numbers[s.LARGEST], suffered)
+    numbers[s.STEP_LOSS] += share * one
+    numbers[s.STEP_WEIGHT] += share
+    zero = 0.0
+    if numbers[s.LINKED] > 0.0:
+        zero = frozen_score(rows, i, table, s.START, numbers)
+        note_row(rows, i, numbers, share)
+    numbers[s.ZERO_LOSS] += share * loss.value(zero, target)
+    numbers[s.NORM2] = max(numbers[s.NORM2], norm2)
+    numbers[s.REACH] = max(numbers[s.REACH], share * norm2)
+    numbers[s.SLOPE2] += c * c * slope * slope
+    if score * target <= 0.0:
+        numbers[s.MISTAKES] += 1.0
+    if numbers[s.CANDIDATES] > 0.0:
+        numbers[s.OLDER_LOSS] += share * loss.value(frozen_score(rows, i, table, s.OLDER, numbers), target)
+        numbers[s.NEWER_LOSS] += share * loss.value(frozen_score(rows, i, table, s.NEWER, numbers), target)
+        numbers[s.OLDER_OWN] += share * one
+        numbers[s.NEWER_OWN] += share * one
+
+
+@kernel
+def frozen_score(rows: Any, i: int, table: Any, row: int, numbers: Any) -> float:
+    """x_i · the weights frozen in a row of the table."""
+    return rows.dot(i, table[row, 1:]) + (table[row, 0] if numbers[s.INTERCEPT] > 0.0 else 0.0)
+
+
+@kernel
 def learn(
     rows: Any, y: Any, weights: Any, order: Any, start: int, stop: int, loss: Any, geometry: Any, general: Any,
     table: Any, numbers: Any, out: Any,
@@ -199,7 +232,9 @@ def learn(
     """Learn rows start … stop − 1 (through ``order`` unless it is empty); the scores before each update go to ``out``.
 
     ``general`` is None where the weights are the duals, the steps plain and nothing is owed; otherwise it is the
-    geometry again. Numba drops the branches of the other case before it types them: a third of the compile time.
+    geometry again. ``weights`` is None where nothing but the loss is counted: no weights, no order, no certificate, no
+    average. Numba drops the branches of the other case before it types them: less to compile and less to ask of each
+    row. The arithmetic that moves weights is the same in every case and in strict order, so all cases agree bit by bit.
 
     Returns ``stop``, or the position of the first row whose score or step is not a usable number: the state is then
     the one before that row.
@@ -210,7 +245,7 @@ def learn(
     intercept, certify = numbers[s.INTERCEPT] > 0.0, numbers[s.CERTIFY] > 0.0
     linked, adaptive = numbers[s.LINKED] > 0.0, numbers[s.ADAPTIVE] > 0.0
     normed = certify or numbers[s.NORMED] > 0.0
-    averaging, candidates = numbers[s.AVERAGING] > 0.0, numbers[s.CANDIDATES] > 0.0
+    averaging = numbers[s.AVERAGING] > 0.0
     penalised = numbers[s.L1] + numbers[s.L2] > 0.0
     batch = numbers[s.BATCH]
     plain = general is None or (not linked and not adaptive and batch == 1.0)
@@ -219,8 +254,10 @@ def learn(
     norm2 = 1.0
     at = start
     while at < stop:
-        i = order[at] if order.size > 0 else at
-        c = weights[i] if weights.size > 0 else 1.0
+        i, c = at, 1.0
+        if weights is not None:
+            i = order[at] if order.size > 0 else at
+            c = weights[i] if weights.size > 0 else 1.0
         target = y[i]
         if general is None:
             score = rows.dot(i, dual)
@@ -248,44 +285,25 @@ def learn(
         rounds += 1.0
         weight_sum += c
         loss_sum += suffered
-        if certify:
+        if weights is not None and certify:
             base = rate if power == 0.0 else rate / rounds**power
-            share = step / base
-            numbers[s.LARGEST] = max(numbers[s.LARGEST], suffered)
-            numbers[s.STEP_LOSS] += share * (suffered / c if c > 0.0 else 0.0)
-            numbers[s.STEP_WEIGHT] += share
-            zero = 0.0
-            if general is not None and linked:
-                zero = rows.dot(i, table[s.START, 1:]) + (table[s.START, 0] if intercept else 0.0)
-                note_row(rows, i, numbers, share)
-            numbers[s.ZERO_LOSS] += share * loss.value(zero, target)
-            numbers[s.NORM2] = max(numbers[s.NORM2], norm2)
-            numbers[s.REACH] = max(numbers[s.REACH], share * norm2)
-            numbers[s.SLOPE2] += c * c * slope * slope
-            if score * target <= 0.0:
-                numbers[s.MISTAKES] += 1.0
-            if candidates:
-                older = rows.dot(i, table[s.OLDER, 1:]) + (table[s.OLDER, 0] if intercept else 0.0)
-                newer = rows.dot(i, table[s.NEWER, 1:]) + (table[s.NEWER, 0] if intercept else 0.0)
-                numbers[s.OLDER_LOSS] += share * loss.value(older, target)
-                numbers[s.NEWER_LOSS] += share * loss.value(newer, target)
-                numbers[s.OLDER_OWN] += share * (suffered / c if c > 0.0 else 0.0)
-                numbers[s.NEWER_OWN] += share * (suffered / c if c > 0.0 else 0.0)
+            count_row(rows, i, loss, table, numbers, score, target, c, suffered, slope, norm2, step / base)
         if plain:
             shove = step * slope
             if shove != 0.0:
                 rows.add(i, -shove, dual)
                 if intercept:
                     bias -= shove
-                if general is None and averaging:
+            if weights is not None:
+                if general is None and averaging and shove != 0.0:
                     # Σ_t w_t = (Σc)·w_now − Σ_τ (Σc up to τ)·Δ_τ: only the row's entries are touched
                     rows.add(i, weight_sum * shove, average)
                     if intercept:
                         table[s.AVERAGE, 0] += weight_sum * shove
-            if certify:
-                size2 = numbers[s.SIZE2] + shove * (shove * norm2 - 2.0 * score)
-                numbers[s.SIZE2] = size2
-                numbers[s.SIZE2_MAX] = max(numbers[s.SIZE2_MAX], size2)
+                if certify:
+                    size2 = numbers[s.SIZE2] + shove * (shove * norm2 - 2.0 * score)
+                    numbers[s.SIZE2] = size2
+                    numbers[s.SIZE2_MAX] = max(numbers[s.SIZE2_MAX], size2)
         if general is not None and not plain:
             if batch > 1.0:
                 rows.add(i, c * slope, table[s.PENDING, 1:])
@@ -301,13 +319,12 @@ def learn(
                 if power > 0.0:
                     numbers[s.DISTANCE_MAX] = max(numbers[s.DISTANCE_MAX], after - lowest(general, table, numbers))
             bias = table[s.DUAL, 0]
-        if certify and batch == 1.0:
+        if weights is not None and certify and batch == 1.0:
             base = rate if power == 0.0 else rate / rounds**power
             excess = step / base * geometry.excess(loss, score, target, slope, norm2, step, before, after)
             numbers[s.EXCESS] += excess
-            if candidates:
-                numbers[s.OLDER_EXCESS] += excess
-                numbers[s.NEWER_EXCESS] += excess
+            numbers[s.OLDER_EXCESS] += excess
+            numbers[s.NEWER_EXCESS] += excess
         if general is not None and penalised:
             numbers[s.THRESHOLD] += step * numbers[s.L1] * math.exp(numbers[s.SHRINK])
             numbers[s.SHRINK] += math.log1p(step * numbers[s.L2])

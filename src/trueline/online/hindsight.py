@@ -1,6 +1,6 @@
 """The best fixed weights in hindsight for squared loss, from running moments: no row is kept.
 
-Rows come as differences from the columns' shift and the first label; each group of 64 is centred and merged into the
+Rows come as differences from the columns' shift and the first label; each group of 256 is centred and merged into the
 total by C = C₁ + C₂ + (n₁n₂/n)·δδᵀ. Groups are counted from the first row on, so a row at a time and a block at a
 time do the same arithmetic. Any weights' loss follows from the moments, so the loss reported is that of the weights
 reported, whatever their solver did.
@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 
-GROUP = 64
+GROUP = 256
 LARGEST = 2000  # columns up to which the moments are kept
 
 

@@ -44,8 +44,8 @@ def targets(y: Any, n: int, kind: str) -> np.ndarray:
         raise DataError(f"y has entries that are not numbers (the first is {_first_text(y)!r})", where="y") from None
     if len(y) != n:
         raise DataError(f"X has {n} rows but y has {len(y)} entries", where="y")
-    bad = ~(np.abs(y) <= LARGEST)
-    if bad.any():
+    if n and not (y.min() >= -LARGEST and y.max() <= LARGEST):  # NaN fails both
+        bad = ~(np.abs(y) <= LARGEST)
         at = int(np.argmax(bad))
         raise DataError(f"y has {int(bad.sum())} entries that are {_what(y[at])}, the first in row {at}", where="y")
     if kind == "sign":

@@ -10,12 +10,14 @@ the members' coefficients.
 from __future__ import annotations
 
 import math
+from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
 
 from ..certify.records import RegretCertificate
 from ..errors import ModelError, UsageError
+from ..threads import one_blas_thread
 from . import classify as labels
 from . import regress as numbers
 from . import room
@@ -135,7 +137,9 @@ class MixtureModel:
         c = check_weights(weights, len(y))
         self.intake.accept(rows)
         room.prepare(self, sparse=not rows.dense)
-        return self._learn(rows, y, c)
+        # BLAS's threads wait for each other longer than the small products of the moments take.
+        with one_blas_thread() if self.keeps_moments and len(y) > 256 else nullcontext():
+            return self._learn(rows, y, c)
 
     def learn_one(self, features: dict[str, Any], y: Any, weight: float = 1.0) -> Any:
         """Learn from one example given as a dict; strings count as indicator features, absent ones as 0."""

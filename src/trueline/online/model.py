@@ -8,6 +8,7 @@ before that step kept.
 from __future__ import annotations
 
 import struct
+from contextlib import nullcontext
 from functools import partial
 from typing import Any
 
@@ -19,6 +20,7 @@ from ..data.rows import rows_of
 from ..errors import DataError, UsageError
 from ..parts.losses import loss as loss_part
 from ..parts.rates import Rate
+from ..threads import one_blas_thread
 from . import inputs, regret, saving, state
 from .comparators import look_back
 from .engine import NO_ORDER, NO_WEIGHTS, learn, means, read_weights, scores, sum_masses
@@ -79,6 +81,7 @@ class OnlineModel:
         self.rate = rate
         self.l1, self.l2 = float(l1), float(l2)
         self.fit_intercept, self.certified, self.average = bool(intercept), bool(certificate), bool(average)
+        self.bare = not (self.certified or self.average)  # nothing to count but the loss
         self.batch = int(batch)
         self.classes = classes
         self.loss_range, self.confidence = loss_range, float(confidence)
@@ -166,7 +169,9 @@ class OnlineModel:
         out = np.empty((len(self.heads), n))
         rows = rows_of(X)
         before = self._snapshot()
-        bad = self._learn_rows(rows, X, targets, weights, sequence, n, out)
+        # BLAS's threads wait for each other longer than the small products of the moments take.
+        with one_blas_thread() if self.sums is not None and n > 256 else nullcontext():
+            bad = self._learn_rows(rows, X, targets, weights, sequence, n, out)
         if bad is None and self._runaway():
             bad = n - 1
         if bad is not None:
@@ -192,12 +197,13 @@ class OnlineModel:
         self, rows: Any, X: Any, targets: np.ndarray, weights: np.ndarray, order: np.ndarray, n: int, out: np.ndarray
     ) -> int | None:
         """Run every head over the rows, stopping at doubling counts to write a record; the first bad position."""
+        share = None if self.bare and not len(weights) and not len(order) else weights
         start = 0
         while start < n:
             stop = min(n, start + max(1, self._next_record - self.examples))
             for h, head in enumerate(self.heads):
                 reached = learn(
-                    rows, targets[h], weights, order, start, stop, self.loss, self.geometry, self.general, head.table, head.numbers,
+                    rows, targets[h], share, order, start, stop, self.loss, self.geometry, self.general, head.table, head.numbers,
                     out[h],
                 )  # fmt: skip
                 if reached < stop:
@@ -248,7 +254,8 @@ class OnlineModel:
         head = self.heads[0]
         if weight == 1.0:
             if layout.learn is None:
-                given: Any = (layout.rows, layout.y, NO_WEIGHTS, NO_ORDER, 0, 1, self.loss, self.geometry, self.general)
+                share = None if self.bare else NO_WEIGHTS
+                given: Any = (layout.rows, layout.y, share, NO_ORDER, 0, 1, self.loss, self.geometry, self.general)
                 given += (head.table, head.numbers, layout.out)
                 layout.learn = partial(direct(learn, *given), *given)
             reached = layout.learn()
@@ -343,7 +350,7 @@ class OnlineModel:
             self.fit_intercept, self.certified, self.batch, self.average,
         )  # fmt: skip
         numbers[[state.LINKED, state.ADAPTIVE, state.NORMED]] = state.flags(self.geometry)
-        return Head(np.zeros((state.TABLE_ROWS, 1)), numbers)
+        return Head(state.aligned(1), numbers)
 
     def _name(self, names: list[str] | int) -> None:
         """Take these names (the old ones first), or as many numbered ones, and make room for them."""
