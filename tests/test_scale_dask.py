@@ -78,6 +78,11 @@ def distance(left: tl.Moments, right: tl.Moments) -> float:
     return worst
 
 
+def same_bits(left: tl.Moments, right: tl.Moments) -> bool:
+    (arrays, meta), (others, other) = left.to_state(), right.to_state()
+    return meta == other and all(arrays[name].tobytes() == others[name].tobytes() for name in {*arrays, *others})
+
+
 SIZES = {
     "one": [4000],
     "seven": [571] * 6 + [574],
@@ -100,16 +105,20 @@ def test_any_partitioning_gives_the_moments_of_one_machine(client, table, sizes)
 def test_twice_the_same_bits_and_any_order_the_same_statistic(client, table):
     frame = split(table, SIZES["seven"])
     first, second = (tl.scan(frame, target="y") for _ in range(2))
-    assert statistic.pack(first) == statistic.pack(second)
+    assert same_bits(first, second)
     shuffled = split(table.sample(frac=1.0, random_state=3), SIZES["seven"])
     assert distance(first.designed(), tl.scan(shuffled, target="y").designed()) < 1e-12
 
 
-def test_a_thousand_partitions_and_the_size_of_each_statistic(table):
+@pytest.mark.torture
+def test_a_thousand_partitions(table):
     frame = split(table, [4] * 1000)
     with dask.config.set(scheduler="synchronous"):
         there = tl.scan(frame, target="y", features=list("abcd"))
     assert distance(tl.scan(table, target="y", features=list("abcd")), there) < 1e-12
+
+
+def test_the_size_of_a_statistic_and_its_sample():
     for d in (3, 40):
         rng = np.random.default_rng(d)
         wide = pd.DataFrame(rng.normal(size=(3000, d + 1)), columns=[f"column_{j}" for j in range(d)] + ["y"])
@@ -133,7 +142,7 @@ def test_a_worker_killed_in_the_middle_changes_nothing(client, table):
         time.sleep(0.15)
         return part
 
-    frame = split(table, SIZES["seven"] + []).map_partitions(slowly, meta=table.iloc[:0])
+    frame = split(table, SIZES["seven"]).map_partitions(slowly, meta=table.iloc[:0])
     expected = tl.scan(split(table, SIZES["seven"]), target="y")
     pids = list(client.run(os.getpid).values())
     import threading
@@ -143,7 +152,7 @@ def test_a_worker_killed_in_the_middle_changes_nothing(client, table):
     found = tl.scan(frame, target="y")
     killer.join()
     assert pids != list(client.run(os.getpid).values())
-    assert statistic.pack(found) == statistic.pack(expected)
+    assert same_bits(found, expected)
     client.wait_for_workers(2)
 
 
@@ -168,3 +177,113 @@ def test_missing_values_by_each_policy(client, table, missing):
     here = tl.scan(gaps, target="y", missing=missing).designed()
     there = tl.scan(split(gaps, SIZES["empty and skewed"]), target="y", missing=missing).designed()
     assert distance(here, there) < 1e-12
+
+
+def labelled(table: pd.DataFrame) -> pd.DataFrame:
+    rng = np.random.default_rng(1)
+    label = np.where(table.a + rng.normal(size=len(table)) > 0, "yes", "no")
+    count = rng.poisson(np.exp(0.3 * table.a + 0.2 * (table.d - 3.0))).astype(float)
+    return table[[*"abcd"]].assign(label=label, count=count)
+
+
+@pytest.mark.parametrize("C", [1.0, np.inf])
+def test_logistic_regression_as_on_one_machine(client, table, C):
+    rows = labelled(table).drop(columns="count")
+    here = tl.LogisticRegression(C=C, tol=1e-9).fit(rows[[*"abcd"]], rows["label"])
+    there = tl.LogisticRegression(C=C, tol=1e-9).fit(split(rows, SIZES["empty and skewed"]), target="label")
+    np.testing.assert_allclose(there.coef_, here.coef_, rtol=1e-9)
+    assert there.certificate_.proven and there.certificate_.relative_gap <= 1e-9
+    assert there.certificate_.dual <= here.certificate_.primal * (1 + 1e-12)
+    assert list(there.classes_) == ["no", "yes"]
+    assert there.model_.statistics["jobs"] <= 10  # one an iteration
+    guessed = there.predict(split(rows, SIZES["seven"]))
+    assert isinstance(guessed, dd.Series)
+    assert list(guessed.compute()) == list(here.predict(rows[[*"abcd"]]))
+
+
+@pytest.mark.parametrize("loss", ["poisson", "huber"])
+def test_generalised_regression_as_on_one_machine(client, table, loss):
+    rows = labelled(table).drop(columns="label")
+    here = tl.GeneralizedRegression(loss, tol=1e-9).fit(rows[[*"abcd"]], rows["count"])
+    there = tl.GeneralizedRegression(loss, tol=1e-9).fit(split(rows, SIZES["seven"]), target="count")
+    np.testing.assert_allclose(there.coef_, here.coef_, rtol=1e-8)
+    assert there.certificate_.proven
+
+
+def test_what_many_passes_do_not_take_is_said(table):
+    rows = labelled(table)
+    with pytest.raises(ValueError, match="l1_ratio is 0"):
+        tl.LogisticRegression(l1_ratio=1.0).fit(split(rows, [4000]), target="label")
+    with dask.config.set(scheduler="synchronous"):
+        with pytest.raises(ValueError, match="takes two classes"):
+            tl.LogisticRegression().fit(split(table[["a", "color"]], [4000]), target="color")
+        with pytest.raises(ValueError, match="no penalty and l2"):
+            tl.GeneralizedRegression("poisson", penalty="l1").fit(split(rows[["a", "count"]], [4000]), target="count")
+
+
+def test_predictions_are_lazy_and_keep_their_type(client, table):
+    frame = split(table, SIZES["seven"])
+    model = tl.LinearRegression().fit(frame, target="y")
+    found = model.predict(frame)
+    assert isinstance(found, dd.Series) and found.npartitions == 7
+    here = model.predict(table)
+    np.testing.assert_array_equal(found.compute().to_numpy(), here)
+    rows = table[[*"abcd"]].to_numpy()
+    plain = tl.Ridge().fit(rows, table["y"])
+    made = plain.predict(da.from_array(rows, chunks=(900, 4)))
+    assert isinstance(made, da.Array) and made.chunks == ((900, 900, 900, 900, 400),)
+    np.testing.assert_array_equal(made.compute(), plain.predict(rows))
+
+
+def broken(table: pd.DataFrame, change) -> dd.DataFrame:
+    parts = [table.iloc[:1000].copy(), table.iloc[1000:2000].copy(), change(table.iloc[2000:].copy())]
+    return dd.from_delayed([dask.delayed(part) for part in parts], meta=table.iloc[:0], verify_meta=False)
+
+
+CHANGES = {
+    "partition 2 lacks column 'b'": lambda part: part.drop(columns="b"),
+    "column 'a' of partition 2 is a category": lambda part: part.assign(a="text"),
+    "partition 2 has a column 'z'": lambda part: part.assign(z=1.0),
+    "column 'a' of partition 2 has a missing value in row 6": lambda part: part.assign(
+        a=np.where(np.arange(len(part)) == 5, np.nan, part.a)
+    ),
+    "column 'c' of partition 2 has 2000 infinite values": lambda part: part.assign(c=np.inf),
+}
+
+
+@pytest.mark.parametrize("sentence", CHANGES, ids=["lacking", "type", "extra", "missing", "infinite"])
+def test_refusals_name_the_partition(client, table, sentence):
+    with pytest.raises(tl.DataError, match=sentence) as refusal:
+        tl.scan(broken(table, CHANGES[sentence]), target="y")
+    assert "\n" not in str(refusal.value)
+
+
+def test_what_only_the_whole_shows_is_refused_too(client, table):
+    with pytest.raises(tl.DataError, match="is constant"):
+        tl.scan(split(table.assign(y=1.0), SIZES["seven"]), target="y")
+    with pytest.raises(tl.DataError, match="no rows left by where"):
+        tl.scan(split(table, SIZES["seven"]), target="y", where="a > 1e9")
+    with pytest.raises(tl.UsageError, match="there is no target column 'z'"):
+        tl.scan(split(table, SIZES["seven"]), target="z")
+    by_level = pd.concat([table[table.color == level] for level in ("red", "blue")])
+    sizes = [int((by_level.color == level).sum()) for level in ("red", "blue")]
+    there = tl.scan(split(by_level, sizes), target="y").designed()
+    assert distance(tl.scan(by_level, target="y").designed(), there) < 1e-12
+    assert there.schema.constant == ()
+
+
+def test_a_worker_without_trueline_is_named(tmp_path, table):
+    from distributed import Client, LocalCluster
+
+    (tmp_path / "trueline.py").write_text(
+        "raise ModuleNotFoundError(\"No module named 'trueline'\", name='trueline')\n"
+    )
+    with (
+        LocalCluster(
+            n_workers=1, threads_per_worker=1, processes=True, host="127.0.0.1", dashboard_address=None,
+            env={"PYTHONPATH": str(tmp_path)},
+        ) as cluster,
+        Client(cluster),
+        pytest.raises(tl.UsageError, match="a worker of Dask has no trueline"),
+    ):  # fmt: skip
+        tl.scan(split(table, [2000, 2000]), target="y")

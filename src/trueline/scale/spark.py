@@ -7,7 +7,7 @@ whichever attempt finished first, so that a retried or speculative task never co
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -45,7 +45,7 @@ class SparkTable:
                 from pyspark.sql.functions import col, floor
 
                 grouped = answers.groupBy(floor(col("number") / GROUP))
-                answers = grouped.applyInArrow(_Merged(task), ANSWER)
+                answers = grouped.applyInArrow(_merger(task), ANSWER)
             found = answers.toArrow().sort_by("number")
             return opened(tree(task, found.column("answer").to_pylist()))
 
@@ -79,18 +79,17 @@ class _Mapped:
         yield _row(number, answer(self.task, number, _tables(batches)))
 
 
-class _Merged:
-    """A group's rows to one."""
+def _merger(task: Task) -> Callable[[Any], Any]:
+    """A group's rows to one. Spark counts the arguments of a function, and would count an object's self as a key."""
 
-    def __init__(self, task: Task) -> None:
-        self.task = task
-
-    def __call__(self, table: Any) -> Any:
+    def merge(table: Any) -> Any:
         import pyarrow
 
         rows = table.sort_by("number")
-        made = merged(self.task, rows.column("answer").to_pylist())
+        made = merged(task, rows.column("answer").to_pylist())
         return pyarrow.Table.from_batches([_row(rows.column("number")[0].as_py(), made)])
+
+    return merge
 
 
 class _Predicted:

@@ -9,12 +9,13 @@ the refusal instead of raising: an engine would retry it, and bury the sentence 
 from __future__ import annotations
 
 import contextlib
+import functools
 import json
 import threading
 from collections.abc import Iterator, Sequence
 from typing import Any, Protocol
 
-from .. import errors
+from .. import errors, threads
 from ..errors import DataError, TruelineError, UsageError
 
 BRANCHES = 8  # answers merged at a time
@@ -97,6 +98,15 @@ _inside = 0
 _limits: contextlib.ExitStack | None = None
 
 
+@functools.cache
+def _libraries() -> Any:
+    """The libraries with threads of their own; finding them takes 5 ms, so they are looked for once."""
+    import scipy.linalg  # noqa: F401 (it brings a BLAS of its own, which must be there to be found)
+    from threadpoolctl import ThreadpoolController
+
+    return ThreadpoolController()
+
+
 @contextlib.contextmanager
 def _one_thread() -> Iterator[None]:
     """BLAS and our own pools on one thread: the engine already fills the cores, and sums keep their order.
@@ -104,13 +114,14 @@ def _one_thread() -> Iterator[None]:
     The setting belongs to the process; tasks that share it by threads enter together and the last one restores it.
     """
     global _inside, _limits
-    from ..threads import limit
-
     with _lock:
         _inside += 1
         if _inside == 1:
             _limits = contextlib.ExitStack()
-            _limits.enter_context(limit(1))
+            _limits.enter_context(_libraries().limit(limits=1))
+            before = threads._setting
+            threads.set_threads(1)
+            _limits.callback(threads.set_threads, before)
     try:
         yield
     finally:
