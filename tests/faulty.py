@@ -26,6 +26,8 @@ class Disk:
         if self.hit and what == "sync" and self.kind == "sync":
             self.syncs_after += 1
         due = self.count == self.at or (self.hit and self.kind in ("ever", "full") and not self.lifted)
+        if self.kind == "full" and self.lifted:
+            return  # there is room again
         if self.kind == "none" or not due or (self.kind == "sync" and what != "sync"):
             if self.count == self.at:
                 self.at += 1  # fail at the next one of the right sort
