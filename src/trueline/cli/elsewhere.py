@@ -86,7 +86,7 @@ def fit_elsewhere(asked: Asked, engine: str, scheduler: str | None, master: str 
         raise UsageError(f"with --engine the loss is squared, {', '.join(SEVERAL)}", where="loss")
     with opened(asked.source, engine, scheduler, master) as table:
         began = time.perf_counter()
-        options = {
+        options: dict[str, Any] = {
             "features": asked.features, "formula": asked.formula, "weights": asked.weights, "where": asked.where,
             "derive": asked.derive, "missing": asked.missing,
         }  # fmt: skip
