@@ -11,6 +11,7 @@ number of threads, so neither do the results.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
@@ -28,6 +29,8 @@ PIECE_ROWS = 8192
 _DRIFT = 16.0
 # Columns whose mean is within so many (squared) spreads are summed about 0 at level 0: no row is copied then.
 _NEAR_ZERO = 4.0
+_NARROW = 256  # columns
+_SPREAD = 2**19  # numbers: fewer are multiplied before threads have started
 # Bytes of products that may wait to be taken in.
 _WAITING = 2**26
 
@@ -124,7 +127,9 @@ class Accumulator:
             for start in range(0, count(rows.everything()), PIECE_ROWS):
                 self._draw(rows, cut(rows.everything(), start, start + PIECE_ROWS))
         i = 0
-        with np.errstate(all="ignore"):
+        # Small factors and single blocks gain nothing from BLAS's threads, and on a busy machine they wait for them.
+        alone = len(rows) >= 2 * exact.FINE_ROWS and self.width <= _NARROW
+        with np.errstate(all="ignore"), one_blas_thread() if alone else nullcontext():
             while i < len(pieces):
                 run = self._ready(pieces, i)
                 taken = self._try(rows, run) if run else 0
@@ -180,7 +185,9 @@ class Accumulator:
 
         taken = 0
         with one_blas_thread():
-            for (name, _), (found, whole) in zip(run, stream(work, run), strict=False):
+            numbers = self.width * sum(count(chosen) for _, chosen in run)
+            results = stream(work, run) if numbers >= _SPREAD else map(work, run)
+            for (name, _), (found, whole) in zip(run, results, strict=False):
                 fold = self.folds[name]
                 squares = found.squares
                 if self._drifted(squares / found.weight[0]):
