@@ -123,6 +123,21 @@ def refuse_bad_rows(X: Any, names: list[str]) -> None:
     )
 
 
+def overflow(rate: float, place: str) -> DataError:
+    """The refusal of a step that leaves the range of float64."""
+    return DataError(
+        f"the update overflows at {place}: rate {rate:g} is too large for these data, and the model keeps its state before "
+        f"it; use a smaller rate, geometry='normalised' or 'implicit', or scale the columns",
+        where="rate",
+    )
+
+
+def squared_norms(X: Any, intercept: bool) -> np.ndarray:
+    """‖x‖² of every row, the intercept's 1 included."""
+    squares = np.asarray(X.multiply(X).sum(axis=1)).ravel() if hasattr(X, "indptr") else np.einsum("ij,ij->i", X, X)
+    return squares + float(intercept)
+
+
 def _what(value: float) -> str:
     if np.isnan(value):
         return "NaN"

@@ -7,14 +7,11 @@ before that step kept.
 
 from __future__ import annotations
 
-import struct
 from contextlib import nullcontext
-from functools import partial
 from typing import Any
 
 import numpy as np
 
-from .._jit import direct
 from ..certify.records import Certificate
 from ..data.rows import rows_of
 from ..errors import DataError, UsageError
@@ -22,25 +19,14 @@ from ..parts.losses import loss as loss_part
 from ..parts.rates import Rate
 from ..threads import one_blas_thread
 from . import inputs, regret, saving, state
+from .byname import ByName
 from .comparators import look_back
-from .engine import NO_ORDER, NO_WEIGHTS, learn, means, read_weights, scores, sum_masses
+from .engine import NO_ORDER, learn, means, read_weights, scores, sum_masses
 from .named import Layout
 from .sums import WIDEST, Sums
 
 
-class Head:
-    """One weight vector: the engine's table and numbers."""
-
-    def __init__(self, table: np.ndarray, numbers: np.ndarray) -> None:
-        self.table = table
-        self.numbers = numbers
-
-    def __setstate__(self, saved: dict[str, Any]) -> None:
-        # An unpickled array may be a read-only map of a file; the engine writes.
-        self.table, self.numbers = np.array(saved["table"]), np.array(saved["numbers"])
-
-
-class OnlineModel:
+class OnlineModel(ByName):
     """An online learner of any loss in any geometry.
 
     >>> from trueline.parts.geometries import geometry
@@ -179,7 +165,7 @@ class OnlineModel:
             inputs.refuse_bad_rows(X, self.names)
             # The data are usable, so the rate is not: the rows before the step that overflowed stay learned.
             self._learn_rows(rows, X, targets, weights, sequence, bad, out)
-            raise self._overflow(f"row {int(sequence[bad]) if len(sequence) else bad}")
+            raise inputs.overflow(self.rate.base, f"row {int(sequence[bad]) if len(sequence) else bad}")
         return self._outward(out)
 
     def _block(self, X: Any, y: Any, weights: Any, order: Any) -> tuple[Any, np.ndarray, np.ndarray, np.ndarray, int]:
@@ -235,122 +221,14 @@ class OnlineModel:
                 raise DataError("the prediction of some row is not a finite number", where="X")
         return out
 
-    # Learning and predicting, one dict
-
-    def learn_one(self, features: dict[str, float], y: Any, weight: float = 1.0) -> Any:
-        """Learn one example of named features; the prediction made before the update."""
-        layout = self._last_layout
-        try:
-            if len(features) != layout.size or type(features) is not dict:
-                raise KeyError
-            layout.pack(layout.values, 0, *layout.take(features))
-        except (KeyError, AttributeError, struct.error):
-            layout = self._layout(features, grow=True)
-            layout.fill(features)
-        if len(self.heads) > 1:
-            return self._learn_one_of_many(layout, features, y, weight)
-        target = y if type(y) is float and self._real and -1e100 <= y <= 1e100 else inputs.target(y, self.loss.targets)
-        layout.y[0] = target
-        head = self.heads[0]
-        if weight == 1.0:
-            if layout.learn is None:
-                share = None if self.bare else NO_WEIGHTS
-                given: Any = (layout.rows, layout.y, share, NO_ORDER, 0, 1, self.loss, self.geometry, self.general)
-                given += (head.table, head.numbers, layout.out)
-                layout.learn = partial(direct(learn, *given), *given)
-            reached = layout.learn()
-        else:
-            layout.c[0] = inputs.weights([weight], 1)[0]
-            reached = learn(
-                layout.rows, layout.y, layout.c, NO_ORDER, 0, 1, self.loss, self.geometry, self.general, head.table,
-                head.numbers, layout.out,
-            )  # fmt: skip
-        if reached == 0:
-            self._refuse_one(features, layout)
-        score = layout.out.item()
-        if self.sums is not None or self.kept is not None:
-            self._count_one(layout, target, weight, score)
-        if head.numbers.item(state.ROUNDS) >= self._next_record:
-            self._record(y, layout.out)
-        return score if self._identity else self.loss.mean(score)
-
-    def predict_one(self, features: dict[str, float]) -> Any:
-        """The prediction for one example of named features; names never seen count nothing."""
-        layout = self._last_layout
-        try:
-            if len(features) != layout.size or type(features) is not dict:
-                raise KeyError
-            layout.pack(layout.values, 0, *layout.take(features))
-        except (KeyError, AttributeError, struct.error):
-            layout = self._layout(features, grow=False)
-            layout.fill(features)
-        if len(self.heads) == 1 and not self.average:
-            head = self.heads[0]
-            if layout.scores is None:
-                given = (layout.rows, 0, 1, self.general, head.table, head.numbers, layout.out)
-                layout.scores = partial(direct(scores, *given), *given)
-            if layout.scores() == 0:
-                self._refuse_one(features, layout)
-            score = layout.out.item()
-            return score if self._identity else self.loss.mean(score)
-        out = np.empty((len(self.heads), 1))
-        for h in range(len(self.heads)):
-            table, numbers, general = self._reader(h)
-            if scores(layout.rows, 0, 1, general, table, numbers, out[h]) == 0:
-                self._refuse_one(features, layout)
-        return self._outward(out)[0]
-
-    def _learn_one_of_many(self, layout: Layout, features: dict[str, float], y: Any, weight: float) -> np.ndarray:
-        targets = self._targets([y], 1)
-        share = inputs.weights([weight], 1) if weight != 1.0 else NO_WEIGHTS
-        out = np.empty((len(self.heads), 1))
-        before = self._snapshot()
-        for h, head in enumerate(self.heads):
-            if learn(layout.rows, targets[h], share, NO_ORDER, 0, 1, self.loss, self.geometry, self.general, head.table, head.numbers, out[h]) == 0:  # fmt: skip
-                self._restore(before)
-                self._refuse_one(features, layout)
-        if self.examples >= self._next_record:
-            self._record(y, out[:, 0])
-        return self._outward(out)[0]
-
-    def _layout(self, features: dict[str, float], grow: bool) -> Layout:
-        """The layout of these keys; learning makes room for new names, predicting lets them count nothing."""
-        keys = list(features)
-        known = tuple(keys)
-        layout = self._layouts.get(known)
-        if layout is None:
-            if not self._index:
-                self._index = {name: j for j, name in enumerate(self.names)}
-            new = [name for name in keys if name not in self._index]
-            if new and grow:
-                for name in new:
-                    if not isinstance(name, str):
-                        raise DataError(f"feature name {name!r} is not a string", where=str(name))
-                self._name([*self.names, *new])
-                self._index = {name: j for j, name in enumerate(self.names)}
-            if new and not grow:
-                # A table column that is always 0 stands for every unknown name.
-                self._room(self.width + 1)
-            columns = [self._index.get(name, self.width) for name in keys]
-            layout = Layout(keys, columns, self.width)
-            if new and not grow:
-                return layout  # not remembered: the names may be learned later
-            if len(self._layouts) >= 256:
-                self._layouts.clear()
-            self._layouts[known] = layout
-        self._last_layout = layout
-        return layout
-
-    # Inside
-
-    def _new_head(self) -> Head:
+    def _new_head(self) -> state.Head:
         numbers = np.zeros(state.NUMBERS)
         numbers[[state.RATE, state.POWER, state.L1, state.L2]] = self.rate.base, self.rate.power, self.l1, self.l2
         numbers[[state.INTERCEPT, state.CERTIFY, state.BATCH, state.AVERAGING]] = (
             self.fit_intercept, self.certified, self.batch, self.average,
         )  # fmt: skip
         numbers[[state.LINKED, state.ADAPTIVE, state.NORMED]] = state.flags(self.geometry)
-        return Head(state.aligned(1), numbers)
+        return state.Head(state.aligned(1), numbers)
 
     def _name(self, names: list[str] | int) -> None:
         """Take these names (the old ones first), or as many numbered ones, and make room for them."""
@@ -453,42 +331,16 @@ class OnlineModel:
             c = weights[chosen] if len(weights) else None
             part = X[chosen]
             if type(self.geometry).__name__ == "Normalised":
-                c = (1.0 if c is None else c) / (self.geometry.epsilon + self._norms(part))
+                c = (1.0 if c is None else c) / (self.geometry.epsilon + inputs.squared_norms(part, self.fit_intercept))
             self.sums.add(part, y, c)
         if self.kept is not None:
             wrong = out[0, start:stop] * y <= 0.0
             if wrong.any():
                 self.kept.append((X[chosen][wrong], y[wrong]))
 
-    def _norms(self, X: Any) -> np.ndarray:
-        squares = np.asarray(X.multiply(X).sum(axis=1)).ravel() if hasattr(X, "indptr") else np.einsum("ij,ij->i", X, X)
-        return squares + float(self.fit_intercept)
-
-    def _count_one(self, layout: Layout, target: float, weight: float, score: float) -> None:
-        if self.sums is not None:
-            c = float(weight)
-            if type(self.geometry).__name__ == "Normalised":
-                c /= self.geometry.epsilon + float(layout.values @ layout.values) + float(self.fit_intercept)
-            self.sums.add_one(layout.values, None if layout.dense else layout.columns, target, c)
-        if self.kept is not None and score * target <= 0.0:
-            row = np.zeros((1, self.width))
-            row[0, layout.columns] = layout.values
-            self.kept.append((row, np.array([target])))
-
     def _runaway(self) -> bool:
         """Whether some weight is no longer a usable number after a block."""
         return any(not np.abs(head.table[state.DUAL]).max(initial=0.0) <= state.HUGE for head in self.heads)
-
-    def _refuse_one(self, features: dict[str, float], layout: Layout) -> None:
-        inputs.refuse_bad_rows(layout.values[None, :], list(features))
-        raise self._overflow("this example")
-
-    def _overflow(self, place: str) -> DataError:
-        return DataError(
-            f"the update overflows at {place}: rate {self.rate.base:g} is too large for these data, and the model keeps "
-            f"its state before it; use a smaller rate, geometry='normalised' or 'implicit', or scale the columns",
-            where="rate",
-        )
 
     # What it proves, and how it went
 
@@ -498,7 +350,9 @@ class OnlineModel:
             return
         X, targets, share, _, _ = self._block(X, y, weights, None)
         if type(self.geometry).__name__ == "Normalised":
-            share = (share if len(share) else 1.0) / (self.geometry.epsilon + self._norms(X))
+            share = (share if len(share) else 1.0) / (
+                self.geometry.epsilon + inputs.squared_norms(X, self.fit_intercept)
+            )
         heads = [look_back(self, rows_of(X), targets[h], share, h, repeats) for h in range(len(self.heads))]
         self.hindsight = {"examples": self.examples, "heads": heads}
 

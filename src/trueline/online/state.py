@@ -93,3 +93,15 @@ def flags(geometry: Any) -> tuple[bool, bool, bool]:
     """(linked, adaptive, normed) of a geometry, from its class."""
     made = type(geometry)
     return tuple(bool(getattr(made, name, False)) for name in ("linked", "adaptive", "normed"))  # type: ignore
+
+
+class Head:
+    """One weight vector: the engine's table and numbers."""
+
+    def __init__(self, table: np.ndarray, numbers: np.ndarray) -> None:
+        self.table = table
+        self.numbers = numbers
+
+    def __setstate__(self, saved: dict[str, Any]) -> None:
+        # An unpickled array may be a read-only map of a file; the engine writes.
+        self.table, self.numbers = np.array(saved["table"]), np.array(saved["numbers"])
