@@ -376,3 +376,31 @@ def test_docs_show_the_help_as_it_is():
     finally:
         sys.path.remove(str(root))
     assert (root / "docs" / "cli.md").read_text() == page, "run python -m docs"
+
+
+def test_large_numbers_in_narrow_columns_are_said_as_people_say_them():
+    from trueline.cli.stream import HEADS, fitting
+
+    assert [fitting(v, 7) for v in (13912345.6, 2.04e9, -5.5e6, 123456.7, 4096.0)] == [
+        "13.912M", "2.040B", "-5.500M", "123.46k", "4096",
+    ]  # fmt: skip
+    values = [s * m * 10.0**k for s in (1, -1) for m in (1.0, 1.23456789, 9.99999) for k in range(-8, 15)]
+    assert all(len(fitting(v, 7)) <= 7 for v in values if abs(v) >= 1e-4), [fitting(v, 7) for v in values]
+    assert sum(max(7, *map(len, head)) + 1 for head in HEADS) - 1 <= 80
+
+
+def test_blocks_are_read_ahead_in_order_and_errors_come_through():
+    from trueline.cli.streaming import ahead
+
+    def blocks():
+        yield from range(20)
+        raise ValueError("row 21")
+
+    seen = []
+    with pytest.raises(ValueError, match="row 21"):
+        for block in ahead(blocks()):
+            seen.append(block)
+    assert seen == list(range(20))
+    stopped = ahead(iter(range(1000)))
+    assert next(stopped) == 0
+    stopped.close()

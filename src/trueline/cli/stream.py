@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import sys
 from collections.abc import Iterator
 from typing import Annotated, Any
@@ -164,11 +165,14 @@ class Printer:
         from .console import paint, width
 
         size = max(7, min(11, width() // len(KEYS) - 1))
+        sizes = [max(size, *map(len, head)) for head in HEADS]
         if not self.begun:
             for k in range(2):
-                print(paint(" ".join(head[k].rjust(size) for head in HEADS).rstrip(), "bold", self.out), file=self.out)
+                line = " ".join(head[k].rjust(wide) for head, wide in zip(HEADS, sizes))
+                print(paint(line.rstrip(), "bold", self.out), file=self.out)
             self.begun = True
-        print(" ".join(fitting(row.get(key), size).rjust(size) for key in KEYS).rstrip(), file=self.out, flush=True)
+        cells = [fitting(row.get(key), wide).rjust(wide) for key, wide in zip(KEYS, sizes)]
+        print(" ".join(cells).rstrip(), file=self.out, flush=True)
 
     def final(self, row: dict[str, Any], state: Any, save: str | None) -> None:
         if self.quiet:
@@ -205,14 +209,29 @@ def fitting(value: Any, size: int) -> str:
         return clip(value, size)
     if isinstance(value, float) and value.is_integer() and abs(value) < 10 ** (size - 1):
         return f"{value:.0f}"
+    if isinstance(value, (int, float)) and 10 ** (size - 2) <= abs(value) < math.inf:
+        text = large(float(value), size)
+        if text:
+            return text
     for digits in range(min(6, size - 1), 2, -1):
         text = number(value, digits)
         if len(text) <= size:
             return text
     short = [
-        f"{value:.{digits}e}".replace("e+0", "e").replace("e+", "e").replace("e-0", "e-") for digits in (3, 2, 1, 0)
+        f"{value:.{digits}e}".replace("e+", "e").replace("e0", "e").replace("e-0", "e-") for digits in (3, 2, 1, 0)
     ]
     return next((text for text in short if len(text) <= size), short[-1])
+
+
+def large(value: float, size: int) -> str:
+    """A number of a thousand times more digits than there is room for, as people say it: 13.9M, 2.04B."""
+    for power, letter in ((1e12, "T"), (1e9, "B"), (1e6, "M"), (1e3, "k")):
+        if abs(value) >= power and abs(value) < 1e15:
+            for digits in (3, 2, 1, 0):
+                text = f"{value / power:.{digits}f}{letter}"
+                if len(text) <= size:
+                    return text
+    return ""
 
 
 @contextlib.contextmanager

@@ -109,13 +109,55 @@ def learned(asked: Asked, state: State | None, show: Shown, predicted: Predicted
     """One pass; the state after every block."""
     form = asked.form or (state.form if state is not None else None) or text_form(asked.source)
     reader = text_blocks(asked, state, form) if form else table_blocks(asked, state)
-    for names, X, y, weights, schema, kind, levels in reader:
+    for names, X, y, weights, schema, kind, levels in ahead(reader):
         if state is None:
             plain = [] if schema is None else [c.name for c in schema.columns if c.kind != "category"]
             state = begun(asked, plain, y, kind, levels, form)
         state.schema = schema
         learn_block(state, names, X, y, weights, kind, levels, show, predicted)
         yield state
+
+
+def ahead(blocks: Iterator[Any]) -> Iterator[Any]:
+    """The same blocks, the next one read and encoded by another thread while this one is learned.
+
+    Standard input is read by the thread too, so that whoever stops early leaves it waiting: it ends with the process.
+    """
+    import queue
+    import threading
+
+    waiting: queue.Queue[tuple[Any, BaseException | None]] = queue.Queue(maxsize=1)
+    done = threading.Event()
+
+    def put(block: Any, error: BaseException | None) -> None:
+        while not done.is_set():
+            try:
+                waiting.put((block, error), timeout=0.1)
+                break
+            except queue.Full:
+                continue
+
+    def read() -> None:
+        try:
+            for block in blocks:
+                put(block, None)
+                if done.is_set():
+                    return
+            put(None, None)
+        except BaseException as error:
+            put(None, error)
+
+    threading.Thread(target=read, daemon=True, name="trueline-reader").start()
+    try:
+        while True:
+            block, error = waiting.get()
+            if error is not None:
+                raise error
+            if block is None:
+                return
+            yield block
+    finally:
+        done.set()
 
 
 def text_form(source: Any) -> str | None:
