@@ -15,6 +15,7 @@ both the key and the file layout are replaced here. Parts without a source file 
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import inspect
 import os
@@ -280,9 +281,13 @@ def _cache_class() -> Any:
             path = self._file(signature, data.codegen)
             if path is None or not self._impl.check_cachable(data):
                 return
-            self._impl.locator.ensure_cache_path()
             scratch = path.with_suffix(f".{os.getpid()}.{threading.get_ident()}")
-            scratch.write_bytes(caching.dumps(self._impl.reduce(data)))
-            scratch.replace(path)
+            try:
+                self._impl.locator.ensure_cache_path()
+                scratch.write_bytes(caching.dumps(self._impl.reduce(data)))
+                scratch.replace(path)
+            except OSError:  # a full or read-only disk costs the next process a compilation, nothing else
+                with contextlib.suppress(OSError):
+                    scratch.unlink()
 
     return ReachCache
