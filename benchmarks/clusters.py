@@ -1,7 +1,7 @@
 """Dask and Spark: trueline against dask-ml and Spark MLlib on the same cluster and the same data in memory there.
 
-Linear regression: both at their full accuracy. Logistic regression: the peers' tolerance is lowered until their
-objective is within 1e-6 of ours, which is certified. One cluster of two worker processes; scaling compares it with one.
+Linear regression: both at their full accuracy. Logistic regression: the peers run at fixed,
+tight tolerances, and equality of the objectives is not enforced: read its rows with that in mind. One cluster of two worker processes; scaling compares it with one.
 The constants of the cost model in docs/clusters.md (rows a second and worker, bytes and seconds of a merge) are here too.
 """
 
