@@ -71,7 +71,7 @@ def test_reports_are_small_and_whole(reports):
     assert "Calibration" in (reports / "logistic.html").read_text()
 
 
-@pytest.mark.skipif(not CHROMIUM.exists(), reason="no Chromium here")
+@pytest.mark.skipif(not CHROMIUM.exists(), reason="no Chromium here: apt-get install chromium runs this test")
 def test_every_figure_is_drawn_in_a_browser_and_the_console_is_clean(reports, tmp_path):
     from playwright.sync_api import sync_playwright
 

@@ -15,7 +15,7 @@ FLAGS = [
 EVIL = '<img src=x onerror="window.ran=1">'
 
 
-@pytest.mark.skipif(not os.path.exists(CHROMIUM), reason="needs Chromium")
+@pytest.mark.skipif(not os.path.exists(CHROMIUM), reason="no Chromium here: apt-get install chromium runs this test")
 def test_the_page_is_live(tmp_path):
     from playwright.sync_api import expect, sync_playwright
 
