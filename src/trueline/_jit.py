@@ -34,6 +34,8 @@ PLAIN = os.environ.get("NUMBA_DISABLE_JIT", "0") not in ("", "0")
 REASSOCIATE = {"reassoc", "contract", "nsz"}
 
 _lock = threading.RLock()
+_lightly = False
+_asked: set[tuple[str, str, tuple[str, ...]]] = set()  # what was called lightly, by module, name and types
 _pending: list[type] = []
 _taught: set[type] = set()
 _finders: set[str] = set()
@@ -46,16 +48,34 @@ class Kernel:
         self.function = function
         self.options = options
         self._dispatcher: Callable[..., Any] | None = None
+        self._ready: dict[tuple[str, ...], Callable[..., Any] | None] = {}
         self.__doc__ = function.__doc__
         self.__name__ = function.__name__
         self.__module__ = function.__module__
         self.__wrapped__ = function
 
     def __call__(self, *arguments: Any) -> Any:
-        return (self._dispatcher or self.dispatcher)(*arguments)
+        return (self._dispatcher or self._light(arguments) or self.dispatcher)(*arguments)
 
     def __reduce__(self) -> Any:
         return getattr, (sys.modules[self.__module__], self.__name__)
+
+    def _light(self, arguments: tuple[Any, ...]) -> Callable[..., Any] | None:
+        """Machine code that an earlier process left for arguments of these types, where that is asked for."""
+        if not _lightly or PLAIN or "numba" in sys.modules:
+            return None
+        from . import _ready
+
+        try:
+            described = tuple(map(_ready.of_value, arguments))
+        except _ready.Unready:
+            return None
+        if described not in self._ready:
+            _asked.add((self.__module__, self.__name__, described))
+            classes = [cls for value in arguments for cls in _ready.parts(value)]
+            path = _ready_file(self.function, described, classes)
+            self._ready[described] = None if path is None else _ready.load(path)
+        return self._ready[described]
 
     @property
     def dispatcher(self) -> Callable[..., Any]:
@@ -96,6 +116,12 @@ def teach(part: Any) -> None:
             _register(cls)
         else:
             _pending.append(cls)
+
+
+def start_lightly() -> None:
+    """Let this process run what earlier ones compiled without importing Numba; what it lacks is kept for the next one."""
+    global _lightly
+    _lightly = True
 
 
 def direct(item: Any, *arguments: Any) -> Callable[..., Any]:
@@ -234,6 +260,23 @@ def _sources(start: list[Any]) -> tuple[set[str], set[str]] | None:
     return files, constants
 
 
+def _ready_file(function: Any, described: tuple[str, ...], classes: list[type]) -> Path | None:
+    """Where machine code for arguments of these types lies, named by all that it depends on; None if that is not known."""
+    from importlib.util import find_spec
+
+    from . import _ready
+
+    reach, numba = _sources([function, *classes]), find_spec("numba")
+    if reach is None or numba is None or numba.origin is None:
+        return None
+    version = _file_digest(str(Path(numba.origin).with_name("_version.py")))
+    digests = sorted(_file_digest(path) for path in reach[0])
+    if "" in digests:
+        return None
+    folder = os.environ.get("NUMBA_CACHE_DIR") or str(Path(function.__code__.co_filename).parent / "__pycache__")
+    return _ready.place(function, described, (version, digests, sorted(reach[1])), Path(folder))
+
+
 def _part_classes(numba_type: Any) -> Iterator[type]:
     owner = getattr(numba_type, "instance_class", None)
     if owner is not None:
@@ -271,7 +314,9 @@ def _cache_class() -> Any:
             path = self._file(signature, context.codegen())
             if path is not None:
                 try:
-                    return self._impl.rebuild(context, caching.pickle.loads(path.read_bytes()))
+                    payload = caching.pickle.loads(path.read_bytes())
+                    self._keep_ready(signature, payload)
+                    return self._impl.rebuild(context, payload)
                 except FileNotFoundError:
                     pass
             type(self).misses += 1
@@ -284,10 +329,29 @@ def _cache_class() -> Any:
             scratch = path.with_suffix(f".{os.getpid()}.{threading.get_ident()}")
             try:
                 self._impl.locator.ensure_cache_path()
-                scratch.write_bytes(caching.dumps(self._impl.reduce(data)))
+                payload = self._impl.reduce(data)
+                scratch.write_bytes(caching.dumps(payload))
                 scratch.replace(path)
+                self._keep_ready(signature, payload)
             except OSError:  # a full or read-only disk costs the next process a compilation, nothing else
                 with contextlib.suppress(OSError):
                     scratch.unlink()
+
+        def _keep_ready(self, signature: Any, payload: Any) -> None:
+            """For the next process that starts lightly: the machine code alone."""
+            if not _lightly:
+                return
+            from . import _ready
+
+            library, entry, _, made = payload[:4]
+            classes = [cls for item in signature for cls in _part_classes(item)]
+            function = self._py_func
+            with contextlib.suppress(_ready.Unready, OSError):
+                described = tuple(map(_ready.of_type, signature))
+                if (function.__module__, function.__name__, described) not in _asked or library[1] != "object":
+                    return
+                path = _ready_file(function, described, classes)
+                if path is not None and not path.exists():
+                    _ready.keep(path, library[2][0], entry.llvm_func_name, str(made.return_type))
 
     return ReachCache

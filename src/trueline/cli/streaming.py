@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from .._jit import start_lightly
 from ..errors import DataError, UsageError
 from . import learners
 from .counting import features_of, label_of, losses_of, plain, row_of
@@ -93,6 +94,7 @@ def stream(asked: Asked, state: State | None, show: Shown, predicted: Predicted 
     if asked.epochs < 1:
         raise UsageError(f"--epochs is a whole number of at least 1, not {asked.epochs}", where="epochs")
     learners.known(asked.learner)
+    start_lightly()
     try:
         for epoch in range(asked.epochs):
             for reached in learned(asked, state, show, predicted if epoch == asked.epochs - 1 else None):
