@@ -15,8 +15,9 @@ from ..certify.likelihood import LikelihoodCertificate
 from ..certify.monotone import monotone
 from ..certify.records import Assumption, Certificate, Status
 from ..errors import UsageError, nearest
+from .covariances import Covariant
 from .families import Bernoulli, Categorical, Family, Poisson, absent, refuse_different
-from .gaussians import Covariant, Gaussian
+from .gaussians import Gaussian
 from .lattice import Histogram, Mixture, mixture_parts
 
 SIMPLE: dict[str, type[Family]] = {
@@ -119,9 +120,10 @@ class DensityModel:
 
     def _values(self, part: Any, table: Sequence[np.ndarray]) -> np.ndarray:
         if isinstance(part, Gaussian):
-            return (
-                np.column_stack([table[j] for j in part.columns]) if len(part.columns) < len(table) else _matrix(table)
-            )
+            whole = getattr(table, "matrix", None)
+            if whole is not None:
+                return whole if len(part.columns) == len(table) else whole[:, list(part.columns)]
+            return np.column_stack([table[j] for j in part.columns])
         return table[part.columns[0]]
 
     def learn(self, table: Sequence[np.ndarray], weights: np.ndarray, group: np.ndarray) -> None:
@@ -133,16 +135,17 @@ class DensityModel:
 
     def log_density(self, table: Sequence[np.ndarray], group: Any = None, unknown: float = 0.0) -> np.ndarray:
         """Rows × groups; or, with ``group`` (one for each row), one number a row."""
+        if group is None:
+            return self.scores(table, unknown)
         self.check(table)
-        count = len(table[0])
-        out = np.zeros((count, self.groups)) if group is None else np.zeros(count)
-        for part in self.parts:
-            values = self._values(part, table)
-            if group is not None:
-                out += part.score(values, group, unknown)
-            else:
-                for c in range(self.groups):
-                    out[:, c] += part.score(values, c, unknown)
+        return sum(part.score(self._values(part, table), group, unknown) for part in self.parts)
+
+    def scores(self, table: Sequence[np.ndarray], unknown: float = 0.0, relative: bool = False) -> np.ndarray:
+        """Log-densities, rows × groups; ``relative`` allows to leave out what all groups share."""
+        self.check(table)
+        out = self.parts[0].scores(self._values(self.parts[0], table), unknown, relative)
+        for part in self.parts[1:]:
+            out += part.scores(self._values(part, table), unknown, relative)
         return out
 
     def sample(self, group: np.ndarray, rng: np.random.Generator) -> list[np.ndarray]:
@@ -235,19 +238,6 @@ class DensityModel:
         model = cls(parts, tuple(meta["names"]) if meta["names"] is not None else None, meta["columns"], len(rows))
         model.rows, model.certificate = rows, from_dict(meta["certificate"])
         return model
-
-
-def _matrix(table: Sequence[np.ndarray]) -> np.ndarray:
-    """The columns as one array, without a copy where they are views of one."""
-    whole = table[0].base
-    if isinstance(whole, np.ndarray) and whole.ndim == 2 and whole.shape == (len(table[0]), len(table)):
-        ours = all(
-            column.base is whole and column.__array_interface__["data"][0] == whole[:, j].__array_interface__["data"][0]
-            for j, column in enumerate(table)
-        ) if len(whole) else False  # fmt: skip
-        if ours:
-            return whole
-    return np.column_stack(table)
 
 
 def _by_column(density: Any, labels: tuple[str, ...]) -> list[str]:

@@ -107,6 +107,10 @@ class Family:
         gone = absent(values)
         return np.where(gone, 0.0, self._score(values, g, unknown, gone))
 
+    def scores(self, values: np.ndarray, unknown: float = 0.0, relative: bool = False) -> np.ndarray:
+        """Log-densities in every group, rows × groups; ``relative`` allows to leave out what all groups share."""
+        return np.column_stack([self.score(values, c, unknown) for c in range(self.groups)])
+
     def _score(self, values: np.ndarray, g: Any, unknown: float, gone: np.ndarray) -> np.ndarray:
         raise NotImplementedError
 

@@ -1,13 +1,7 @@
-"""Gaussian columns of many groups: apart (diagonal), with covariances, or with one covariance for all groups.
+"""Gaussian columns of many groups without covariances between them.
 
-The statistic of complete rows is (n, mean, centred cross-products), merged by Chan's formula. Missing values:
-
-* diagonal: each column keeps its own n, mean and sum of squares, so a missing entry is left out, which is the
-  maximum of the likelihood;
-* with covariances, one statistic for each *pattern* of missing columns is still sufficient, streams and merges. The
-  maximum of the likelihood is then found by EM over the patterns, never over the rows:
-      E: x_m given x_o is Gaussian with mean μ_m + B(x_o − μ_o), B = Σ_mo Σ_oo⁻¹, and covariance Σ_mm − B Σ_om
-      M: means and covariances of the completed sums.
+Each column keeps its own n, mean and sum of squares about it, merged by Chan's formula, so that a missing entry is left
+out, which is the maximum of the likelihood.
 """
 
 from __future__ import annotations
@@ -16,38 +10,40 @@ from typing import Any
 
 import numpy as np
 
+from ..threads import get_threads, one_blas_thread, spread
 from .families import Family
 
 BLOCK = 4096
+SCORED = 1024  # rows scored at a time: they and what is made of them stay in the cache
 FEW = 32
-STEPS = 200
 HALF_LOG_2PI = 0.5 * np.log(2 * np.pi)
 
 
-def group_sums(values: np.ndarray, starts: np.ndarray) -> np.ndarray:
-    """Sums of the rows from each start to the next; a loop where groups are few, since BLAS-sized slices are faster."""
-    if len(starts) > FEW:
-        return np.add.reduceat(values, starts, axis=0)
-    return np.array([piece.sum(axis=0) for piece in np.split(values, starts[1:])])
+def indicators(group: np.ndarray, weights: np.ndarray, present: int) -> np.ndarray:
+    """Groups × rows, each row's weight in its own group: sums over groups are then products of matrices."""
+    made = np.zeros((present, len(group)))
+    made[group, np.arange(len(group))] = weights
+    return made
 
 
-def blocks(group: np.ndarray) -> Any:
-    """(rows, groups present, where each starts) of blocks that fit the cache, rows sorted by group."""
-    order = np.argsort(group, kind="stable") if (np.diff(group) < 0).any() else None
-    for start in range(0, len(group), BLOCK):
-        rows = slice(start, start + BLOCK) if order is None else order[start : start + BLOCK]
-        present, starts = np.unique(group[rows], return_index=True)
-        yield rows, present, starts
+def by_blocks(values: np.ndarray, groups: int, fill: Any) -> np.ndarray:
+    """Rows × groups (column-major), filled by ``fill(rows, room, out)`` a block at a time, on all threads."""
+    found = np.empty((len(values), groups), order="F")
 
+    def some(part: range) -> None:
+        room = np.empty((SCORED, values.shape[1]))
+        for start in part:
+            x = values[start : start + SCORED]
+            fill(x, room[: len(x)], found[start : start + SCORED])
 
-def patterns_of(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """(patterns of present columns, which of them each row has); bits packed, since sorting rows of booleans is slow."""
-    if not np.isnan(values.sum()):
-        return np.ones((1, values.shape[1]), dtype=bool), np.zeros(len(values), dtype=np.int64)
-    present = ~np.isnan(values)
-    packed = np.packbits(present, axis=1)
-    _, first, which = np.unique(packed.view(f"V{packed.shape[1]}")[:, 0], return_index=True, return_inverse=True)
-    return present[first], which.reshape(-1)
+    starts = range(0, len(values), SCORED)
+    if len(starts) < 8:
+        some(starts)
+    else:
+        step = -(-len(starts) // (4 * get_threads()))
+        with one_blas_thread():
+            spread(some, [starts[k : k + step] for k in range(0, len(starts), step)])
+    return found
 
 
 def divided(a: np.ndarray, b: np.ndarray) -> np.ndarray:
@@ -72,25 +68,40 @@ class Gaussian(Family):
 
     def learn(self, values: np.ndarray, weights: np.ndarray, group: np.ndarray) -> None:
         whole = not np.isnan(values.sum())
-        for rows, present, starts in blocks(group):
-            x, w = values[rows], weights[rows]
+        for rows in self._runs(group):
+            x, w, g = values[rows], weights[rows], group[rows]
+            present = np.arange(self.groups)
+            if self.groups > FEW:
+                present, g = np.unique(g, return_inverse=True)
+            share = indicators(g, w, len(present))
             if whole:
-                w = w[:, None]
-                n = np.broadcast_to(group_sums(w, starts), (len(present), x.shape[1]))
+                n = np.broadcast_to(share.sum(axis=1)[:, None], (len(present), x.shape[1]))
             else:
                 gone = np.isnan(x)
-                w, x = np.where(gone, 0.0, w[:, None]), np.where(gone, 0.0, x)
-                n = group_sums(w, starts)
-            plain = bool((w == 1.0).all())
-            mean = divided(group_sums(x if plain else w * x, starts), n)
-            sizes = np.diff(np.append(starts, len(x)))
-            apart = x - (mean if len(present) == 1 else np.repeat(mean, sizes, axis=0))
-            scatter = group_sums(apart * apart if plain else w * apart * apart, starts)
-            part = self.like({"weight": n, "mean": mean, "scatter": scatter})
+                x = np.where(gone, 0.0, x)
+                n = share @ ~gone
+            mean = divided(share @ x, n)
+            apart = x - mean[g]
+            if not whole:
+                apart[gone] = 0.0
+            apart *= apart
+            part = self.like({"weight": n, "mean": mean, "scatter": share @ apart})
             mine = self.like({k: v[present] for k, v in self.stats.items()})
             for k, v in (mine + part).stats.items():
                 self.stats[k][present] = v
         self._fitted = None
+
+    def _runs(self, group: np.ndarray) -> Any:
+        """Rows of blocks that fit the cache; where groups are many, rows of one group together and few groups in each."""
+        if self.groups <= FEW:
+            yield from (slice(start, start + BLOCK) for start in range(0, len(group), BLOCK))
+            return
+        order = np.argsort(group, kind="stable")
+        ends = np.flatnonzero(np.diff(group[order])) + 1
+        start = 0
+        for cut in [*ends[FEW - 1 :: FEW].tolist(), len(group)]:
+            yield from (order[k : min(k + BLOCK, cut)] for k in range(start, cut, BLOCK))
+            start = cut
 
     def __add__(self, other: Any) -> Any:
         a, b = self.stats, other.stats
@@ -132,6 +143,25 @@ class Gaussian(Family):
         mean = np.where(n > 0, self.stats["mean"], middle)
         return mean, np.where(n > 0, variance, spread) + self.floor(spread)
 
+    def scores(self, values: np.ndarray, unknown: float = 0.0, relative: bool = False) -> np.ndarray:
+        mean, variance = self.fitted
+        inverse, constant = 1.0 / variance, -0.5 * np.log(2 * np.pi * variance).sum(axis=1)
+
+        def fill(x: np.ndarray, room: np.ndarray, out: np.ndarray) -> None:
+            for c in range(self.groups):
+                np.subtract(x, mean[c], out=room)
+                np.multiply(room, room, out=room)
+                out[:, c] = constant[c] - 0.5 * (room @ inverse[c])
+
+        return self.mended(by_blocks(values, self.groups, fill), values)
+
+    def mended(self, found: np.ndarray, values: np.ndarray) -> np.ndarray:
+        """Rows that came out as NaN have missing values: they are scored by the columns that they have."""
+        lost = np.flatnonzero(np.isnan(found.sum(axis=1)))
+        if len(lost):
+            found[lost] = np.column_stack([self.score(values[lost], c) for c in range(self.groups)])
+        return found
+
     def score(self, values: np.ndarray, g: Any, unknown: float = 0.0) -> np.ndarray:
         mean, variance = self.fitted[0][g], self.fitted[1][g]
         if np.isnan(values.sum()):
@@ -166,205 +196,3 @@ class Gaussian(Family):
     def restore(self, arrays: dict[str, np.ndarray], meta: dict[str, Any]) -> None:
         super().restore(arrays, meta)
         self.smoothing, self.correction = meta["smoothing"], meta["correction"]
-
-
-class Covariant(Gaussian):
-    """Gaussian columns with covariances. ``stats`` hold one slot for each pattern: (groups, patterns, …)."""
-
-    name = "full"
-    additive = ("weight", "scatter")
-
-    def __init__(
-        self, columns: tuple[int, ...], labels: tuple[str, ...], groups: int, alpha: float,
-        smoothing: float = 1e-9, correction: float = 0.0, shared: bool = False,
-    ) -> None:  # fmt: skip
-        self.shared = shared
-        self.patterns = np.ones((0, len(columns)), dtype=bool)  # which columns are present
-        self.trace: tuple[float, ...] = ()
-        super().__init__(columns, labels, groups, alpha, smoothing, correction)
-
-    @property
-    def closed(self) -> bool:  # type: ignore[override]
-        return bool(self.patterns.all())
-
-    def empty(self, groups: int) -> dict[str, np.ndarray]:
-        p, d = self.patterns.shape
-        return {
-            "weight": np.zeros((groups, p)), "mean": np.zeros((groups, p, d)), "scatter": np.zeros((groups, p, d, d))
-        }  # fmt: skip
-
-    def spread_to(self, patterns: np.ndarray) -> Any:
-        """The same statistics with slots for ``patterns``, mine first."""
-        extra = len(patterns) - len(self.patterns)
-        made = self.like({k: np.pad(v, [(0, 0), (0, extra)] + [(0, 0)] * (v.ndim - 2)) for k, v in self.stats.items()})
-        made.patterns = patterns
-        return made
-
-    def with_patterns(self, found: np.ndarray) -> np.ndarray:
-        """My patterns, then those of ``found`` that are new."""
-        mine = {p.tobytes() for p in self.patterns}
-        return np.array([*self.patterns, *(p for p in found if p.tobytes() not in mine)]).reshape(-1, len(self.columns))
-
-    def learn(self, values: np.ndarray, weights: np.ndarray, group: np.ndarray) -> None:
-        found, which = patterns_of(values)
-        self.__dict__.update(self.spread_to(self.with_patterns(found)).__dict__)
-        place = {p.tobytes(): k for k, p in enumerate(self.patterns)}
-        for k, pattern in enumerate(found):
-            slot = place[pattern.tobytes()]
-            rows = np.flatnonzero(which == k)
-            for r, groups, starts in blocks(group[rows]):
-                block = rows[r]
-                for c, part in zip(groups, np.split(np.arange(len(block)), starts[1:])):
-                    x, w = np.where(pattern, values[block[part]], 0.0), weights[block[part]]
-                    n = w.sum()
-                    if n <= 0:
-                        continue
-                    mean = w @ x / n
-                    apart = x - mean
-                    self.chan(c, slot, n, mean, (apart * w[:, None]).T @ apart)
-        self._fitted = None
-
-    def chan(self, c: int, slot: int, n: float, mean: np.ndarray, scatter: np.ndarray) -> None:
-        """Merge one more (n, mean, scatter) into a slot."""
-        s = self.stats
-        before = s["weight"][c, slot]
-        total = before + n
-        if total <= 0:
-            return
-        step = mean - s["mean"][c, slot]
-        s["scatter"][c, slot] += scatter + before * n / total * np.outer(step, step)
-        s["mean"][c, slot] += n / total * step
-        s["weight"][c, slot] = total
-
-    def __add__(self, other: Any) -> Any:
-        made = self.spread_to(self.with_patterns(other.patterns))
-        place = {p.tobytes(): k for k, p in enumerate(made.patterns)}
-        for k, pattern in enumerate(other.patterns):
-            for c in range(self.groups):
-                s = other.stats
-                made.chan(c, place[pattern.tobytes()], s["weight"][c, k], s["mean"][c, k], s["scatter"][c, k])
-        return made
-
-    def completed(self, mean: np.ndarray, cov: np.ndarray, c: int) -> tuple[float, np.ndarray, np.ndarray, float]:
-        """E-step of a group: (n, mean, scatter about it) of completed rows, and the observed log-likelihood."""
-        d = len(self.columns)
-        n, first, second, fit = 0.0, np.zeros(d), np.zeros((d, d)), 0.0
-        for k, o in enumerate(self.patterns):
-            w = self.stats["weight"][c, k]
-            if w <= 0:
-                continue
-            n += w
-            seen, scatter = self.stats["mean"][c, k][o], self.stats["scatter"][c, k][np.ix_(o, o)]
-            if not o.any():
-                second += w * cov
-                continue
-            inverse = np.linalg.inv(cov[np.ix_(o, o)])
-            step = seen - mean[o]
-            about = scatter + w * np.outer(step, step)
-            fit -= 0.5 * (w * (np.linalg.slogdet(2 * np.pi * cov[np.ix_(o, o)])[1]) + (inverse * about).sum())
-            map_ = np.zeros((d, int(o.sum())))  # completed row − mean = map · (x_o − mean_o)
-            map_[o] = np.eye(int(o.sum()))
-            map_[~o] = cov[np.ix_(~o, o)] @ inverse
-            left = np.zeros((d, d))
-            left[np.ix_(~o, ~o)] = cov[np.ix_(~o, ~o)] - map_[~o] @ cov[np.ix_(o, ~o)]
-            first += w * (map_ @ step)
-            second += map_ @ about @ map_.T + w * left
-        shift = first / n if n > 0 else first
-        return n, mean + shift, second - n * np.outer(shift, shift), fit
-
-    def estimate(self) -> tuple[np.ndarray, np.ndarray]:
-        d, groups = len(self.columns), self.groups
-        ridge = np.eye(d)
-        start = [self.available(c) for c in range(groups)]
-        total = np.array([s[0] for s in start])
-        pool = sum((s[0].sum() for s in start), 0.0)
-        middle = divided(sum((s[0] * s[1] for s in start), np.zeros(d)), total.sum(axis=0)) if groups else np.zeros(d)
-        wide = divided(
-            sum((s[2] + s[0] * (s[1] - middle) ** 2 for s in start), np.zeros(d)), np.maximum(total.sum(axis=0), 1e-300)
-        )
-        floor = self.floor(wide)
-        mean = np.array([np.where(s[0] > 0, s[1], middle) for s in start]).reshape(groups, d)
-        cov = np.array([np.diag(wide + floor) for _ in range(groups)]).reshape(groups, d, d)
-        self.trace = ()
-        if not pool:
-            return mean, cov + ridge
-        for _ in range(1 if self.closed else STEPS):
-            parts = [self.completed(mean[c], cov[c], c) for c in range(groups)]
-            if not self.closed:
-                self.trace = (*self.trace, sum(p[3] for p in parts))
-                if len(self.trace) > 1 and self.trace[-1] - self.trace[-2] <= 1e-10 * (1 + abs(self.trace[-1])):
-                    break
-            mean = np.array([p[1] if p[0] > 0 else mean[c] for c, p in enumerate(parts)])
-            if self.shared:
-                used = [p for p in parts if p[0] > 0]
-                count = sum(p[0] for p in used) - self.correction * len(used)
-                both = sum(p[2] for p in used) / max(count, 1e-9)
-                cov = np.array([both + floor * ridge] * groups)
-            else:
-                cov = np.array(
-                    [
-                        p[2] / max(p[0] - self.correction, 1e-9) + floor * ridge if p[0] > 0 else np.diag(wide + floor)
-                        for p in parts
-                    ]
-                )
-        return mean, cov
-
-    def available(self, c: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """(n, mean, scatter) of each column over the rows that have it."""
-        n = self.stats["weight"][c][:, None] * self.patterns
-        mean = divided((n * self.stats["mean"][c]).sum(axis=0), n.sum(axis=0))
-        own = np.einsum("pii->pi", self.stats["scatter"][c]) * self.patterns
-        return n.sum(axis=0), mean, (own + n * (self.stats["mean"][c] - mean) ** 2).sum(axis=0)
-
-    def score(self, values: np.ndarray, g: Any, unknown: float = 0.0) -> np.ndarray:
-        from scipy.linalg import solve_triangular
-
-        mean, cov = self.fitted[0][g], self.fitted[1][g]
-        out = np.zeros(len(values))
-        patterns, which = patterns_of(values)
-        for k, o in enumerate(patterns):
-            if not o.any():
-                continue
-            rows: Any = slice(None) if len(patterns) == 1 else np.flatnonzero(which == k)
-            root = np.linalg.cholesky(cov[np.ix_(o, o)])
-            whitening = solve_triangular(root, np.eye(len(root)), lower=True)
-            z = ((values if o.all() else values[:, o])[rows] - mean[o]) @ whitening.T
-            out[rows] = -0.5 * np.einsum("ij,ij->i", z, z) - np.log(np.diag(root)).sum() - HALF_LOG_2PI * o.sum()
-        return out
-
-    def sample(self, g: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-        mean, roots = self.fitted[0], np.linalg.cholesky(self.fitted[1])
-        noise = rng.standard_normal((len(g), len(self.columns)))
-        return mean[g] + np.einsum("nij,nj->ni", roots[g], noise)
-
-    def likelihoods(self) -> tuple[float, float]:
-        mean, cov = self.fitted
-        here = sum(self.completed(mean[c], cov[c], c)[3] for c in range(self.groups))
-        if not self.closed:
-            return here, float("nan")
-        plain = self.like(self.stats)
-        plain.smoothing = plain.correction = 0.0
-        with np.errstate(divide="ignore", invalid="ignore"):
-            parts = [plain.completed(mean[c], cov[c], c) for c in range(self.groups)]
-            n = np.array([p[0] for p in parts])
-            scatters = [sum(p[2] for p in parts) / n.sum()] * self.groups if self.shared else [p[2] / max(p[0], 1e-300) for p in parts]  # fmt: skip
-            top = 0.0
-            for count, scatter in zip(n, scatters):
-                sign, log = np.linalg.slogdet(2 * np.pi * scatter)
-                top += -0.5 * count * ((log if sign > 0 else -np.inf) + len(self.columns)) if count > 0 else 0.0
-        return here, float(top)
-
-    def sufficient(self, values: np.ndarray) -> np.ndarray:
-        if self.shared:
-            return values
-        i, j = np.triu_indices(values.shape[1])
-        return np.hstack([values, values[:, i] * values[:, j]])
-
-    def to_state(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
-        arrays, meta = super().to_state()
-        return arrays | {"patterns": self.patterns.astype(float)}, meta | {"shared": self.shared}
-
-    def restore(self, arrays: dict[str, np.ndarray], meta: dict[str, Any]) -> None:
-        self.patterns = arrays.pop("patterns").astype(bool).reshape(-1, len(self.columns))
-        super().restore(arrays, meta)
-        self.shared = meta["shared"]

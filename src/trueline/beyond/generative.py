@@ -105,9 +105,11 @@ class GenerativeModel:
                 part.alpha = part.alpha * share  # smoothing is scaled as its rows are: a stranger is the population
         return self._personal
 
-    def log_densities(self, table: Sequence[np.ndarray], entity: Sequence[Any] | None = None) -> np.ndarray:
+    def log_densities(
+        self, table: Sequence[np.ndarray], entity: Sequence[Any] | None = None, relative: bool = False
+    ) -> np.ndarray:
         """log p(row | class), rows × classes; an entity's own density where it has one."""
-        out = self.density.log_density(table)
+        out = self.density.scores(table, relative=relative and self.own is None)
         if self.own is not None and entity is not None:
             number = self.entity_codes(entity)
             number = np.where(number < 0, len(self.entities), number)
@@ -135,13 +137,27 @@ class GenerativeModel:
             )
         return self._temper
 
-    def log_posterior(self, table: Sequence[np.ndarray], entity: Sequence[Any] | None = None) -> np.ndarray:
+    def standing(self, table: Sequence[np.ndarray], entity: Sequence[Any] | None = None) -> np.ndarray:
+        """Calibrated log-posteriors but for a constant a row, the largest of each row 0."""
         tau, shift = self.temper
-        scores = tau * self.log_joint(table, entity) + shift
+        scores = self.log_densities(table, entity, relative=True)
+        if tau != 1.0:
+            scores *= tau
+        scores += tau * self.log_priors() + shift
         top = scores.max(axis=1, keepdims=True)
-        top = np.where(np.isfinite(top), top, 0.0)
+        scores -= np.where(np.isfinite(top), top, 0.0)
+        return scores
+
+    def posterior(self, table: Sequence[np.ndarray], entity: Sequence[Any] | None = None) -> np.ndarray:
+        made = self.standing(table, entity)
+        np.exp(made, out=made)
+        made /= made.sum(axis=1, keepdims=True)
+        return made
+
+    def log_posterior(self, table: Sequence[np.ndarray], entity: Sequence[Any] | None = None) -> np.ndarray:
+        scores = self.standing(table, entity)
         with np.errstate(divide="ignore"):
-            return scores - top - np.log(np.exp(scores - top).sum(axis=1, keepdims=True))
+            return scores - np.log(np.exp(scores).sum(axis=1, keepdims=True))
 
     def certify(self) -> None:
         rows = self.density.rows

@@ -7,8 +7,6 @@ ones are concentrated by two reweighted fits, the best few by many more. Large t
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from .psi import Bisquare, Huber
@@ -16,13 +14,6 @@ from .psi import Bisquare, Huber
 HALF = Bisquare(1.548)
 TARGET = 0.5 * HALF.c**2 / 6.0
 NORMAL_MAD = 0.6744897501960817
-
-
-def one_thread_each() -> Any:
-    """BLAS on one thread: products of a few thousand rows are spread over threads of our own instead."""
-    from threadpoolctl import threadpool_limits
-
-    return threadpool_limits(1, user_api="blas")
 
 
 def weighted_median(values: np.ndarray, weights: np.ndarray | None = None) -> float:

@@ -17,7 +17,8 @@ import numpy as np
 
 from ..certify.monotone import MonotoneCertificate, monotone
 from ..certify.records import Assumption, Status
-from .highbreakdown import mad, one_thread_each, robust_start
+from ..threads import one_blas_thread
+from .highbreakdown import mad, robust_start
 from .robust import Table
 
 FLOOR = 1e-3
@@ -71,7 +72,7 @@ def fit_mixture(
     seed: int = 0,
 ) -> tuple[MixtureFit, list[MixtureFit]]:
     """(the best start's fit, all fits): highest likelihood among those that are not degenerate."""
-    with one_thread_each():
+    with one_blas_thread():
         table = Table(X, fit_intercept, weights)
         _, robust = robust_start(table.stored(), y, weights, seed=seed)
         floor = FLOOR * mad(y - table.scores(robust), weights)

@@ -21,8 +21,8 @@ import numpy as np
 from ..certify.monotone import MonotoneCertificate, monotone
 from ..certify.records import Assumption, Status
 from ..errors import DataError, UsageError
-from ..threads import get_threads, spread
-from .highbreakdown import mad, one_thread_each, robust_start, rough_mad, s_scale, solved
+from ..threads import get_threads, one_blas_thread, spread
+from .highbreakdown import mad, robust_start, rough_mad, s_scale, solved
 from .psi import psi_named
 
 SCALES = ("mad", "huber")
@@ -170,7 +170,7 @@ def fit_robust(
     seed: int = 0,
 ) -> RobustFit:
     """Reweighting from least squares with a moving scale, or from an S-estimate with its scale kept."""
-    with one_thread_each():
+    with one_blas_thread():
         return _fit(X, y, weights, psi, tuning, scale, start, fit_intercept, tol, max_iter, seed)
 
 

@@ -79,13 +79,13 @@ class GenerativeClassifier(Tabular, ClassifierMixin, BaseEstimator):
         table = read_table(self, X, reset=fresh)
         y = column_or_1d(y, warn=True)
         check_consistent_length(table[0], y)
-        check_classification_targets(y)
+        if y.dtype.kind not in "biuUS":  # those are classes whatever they hold
+            check_classification_targets(y)
         weights = checked_weights(sample_weight, len(y))
         table, entity = self._split(table)
-        counted = y[weights > 0]
-        found = sorted(
-            set(np.unique(counted).tolist()) | set(np.unique(classes).tolist() if classes is not None else ())
-        )
+        levels, inverse = np.unique(y, return_inverse=True)
+        counted = levels if weights.all() else np.unique(y[weights > 0])
+        found = sorted({*counted.tolist(), *(() if classes is None else np.asarray(classes).ravel().tolist())})
         if fresh:
             self._classes_like = np.asarray(y).dtype
             model = GenerativeModel(found, self._start(table, weights, len(found)))
@@ -94,7 +94,6 @@ class GenerativeClassifier(Tabular, ClassifierMixin, BaseEstimator):
             model = self.model_
             model.grow(found)
         place = {c: k for k, c in enumerate(model.classes)}
-        levels, inverse = np.unique(y, return_inverse=True)
         codes = np.array([place.get(c, 0) for c in levels.tolist()], dtype=np.int64)[inverse]
         model.priors = self._priors(model)
         if self.entity is not None and model.own is None:
@@ -209,11 +208,11 @@ class GenerativeClassifier(Tabular, ClassifierMixin, BaseEstimator):
 
     def predict_proba(self, X: Any) -> np.ndarray:
         """Posteriors, rows × classes."""
-        return np.exp(self.predict_log_proba(X))
+        return self._asked(X, "posterior")
 
     def predict(self, X: Any) -> np.ndarray:
         """The most probable class of each row."""
-        best = np.argmax(self.predict_log_proba(X), axis=1)
+        best = np.argmax(self._asked(X, "standing"), axis=1)
         return self.classes_[best]
 
     def log_likelihood(self, X: Any) -> np.ndarray:

@@ -10,6 +10,14 @@ from sklearn.utils.validation import _check_feature_names, _check_n_features, va
 from ..errors import DataError, UsageError, nearest
 
 
+class Columns(list):
+    """The columns of an array, and the array itself for what wants them all."""
+
+    def __init__(self, matrix: np.ndarray) -> None:
+        self.matrix = matrix
+        super().__init__(matrix[:, j] for j in range(matrix.shape[1]))
+
+
 def _frame(X: Any) -> bool:
     return hasattr(X, "columns") and hasattr(X, "__getitem__") and not isinstance(X, np.ndarray)
 
@@ -26,7 +34,7 @@ def read_table(estimator: Any, X: Any, *, reset: bool) -> list[np.ndarray]:
     """Columns: float64 with NaN for missing numbers, objects with None for missing strings. Infinity is refused."""
     if not _has_strings(X):
         X = validate_data(estimator, X, dtype=np.float64, order="C", ensure_all_finite="allow-nan", reset=reset)
-        return [X[:, j] for j in range(X.shape[1])]
+        return Columns(X)
     _check_feature_names(estimator, X, reset=reset)
     _check_n_features(estimator, X, reset=reset)
     columns = [X[name] for name in X.columns] if _frame(X) else list(X.T)
