@@ -212,9 +212,10 @@ def centred_gram(table: Centred) -> np.ndarray:
     X: np.ndarray = table.X  # type: ignore[attr-defined]
     plain = table.root is None and not table.intercept and X.dtype == np.float64
     if plain or (table.root is None and X.dtype == np.float64 and _nearly_centred(X, table.mean)):
-        G = X.T @ X
-        G -= table.n * np.outer(table.mean, table.mean)
-        return np.asarray(G)
+        G = np.asarray(X.T @ X)
+        if table.intercept:
+            G -= np.outer(table.n * table.mean, table.mean)
+        return G
     G = np.zeros((table.d, table.d))
     for start in range(0, table.n, ROWS):
         Z = X[start : start + ROWS] - table.mean

@@ -19,16 +19,36 @@ LOOKS = 12  # looks at the correlations before the monotone rule takes over
 
 
 @kernel(reassociate=True)
-def outer_correlations(G, c, size, b, active, h):
-    """h = c − Gb for the columns outside the active set."""
-    weights = b[:size]
-    for j in range(size):
-        if active[j] == 0:
-            row = G[j, :size]
-            total = c[j]
-            for i in range(row.shape[0]):
-                total -= row[i] * weights[i]
-            h[j] = total
+def outer_correlations(G, c, size, b, active, order, k, h):
+    """h = c − Gb for the columns outside the active set.
+
+    G is symmetric: the rows of the few active columns are added up, or those of the few others met with b, whichever
+    reads less of it.
+    """
+    if k > size - k:
+        weights = b[:size]
+        for j in range(size):
+            if active[j] == 0:
+                row = G[j, :size]
+                total = c[j]
+                for i in range(row.shape[0]):
+                    total -= row[i] * weights[i]
+                h[j] = total
+        return
+    out = h[:size]
+    out[:] = c[:size]
+    fours = k - k % 4
+    for i in range(0, fours, 4):  # four rows to one reading of h
+        first, second, third, fourth = order[i], order[i + 1], order[i + 2], order[i + 3]
+        p, q, r, s = b[first], b[second], b[third], b[fourth]
+        one, two, three, four = G[first, :size], G[second, :size], G[third, :size], G[fourth, :size]
+        for j in range(out.shape[0]):
+            out[j] -= p * one[j] + q * two[j] + r * three[j] + s * four[j]
+    for i in range(fours, k):
+        p = b[order[i]]
+        one = G[order[i], :size]
+        for j in range(out.shape[0]):
+            out[j] -= p * one[j]
 
 
 @kernel
@@ -89,7 +109,7 @@ def newton_penalty(G, c, size, tau, mu, ridge, slack, positive, order, active, s
                 k = remove_column(U, k, half, order, blocking)
                 continue
         looks += 1
-        outer_correlations(G, c, size, b, active, h)
+        outer_correlations(G, c, size, b, active, order, k, h)
         bound = tau * (1.0 + slack)
         count = 0
         worst = 0.0
