@@ -149,9 +149,7 @@ class Risk:
                     H += own.T @ own
             return value, g, H
 
-        from threadpoolctl import threadpool_limits
-
-        with np.errstate(over="ignore", invalid="ignore"), threadpool_limits(1, user_api="blas"):
+        with np.errstate(over="ignore", invalid="ignore"), threads.one_blas_thread():
             shares = threads.spread(share, row_chunks(design.n))
         total, sum_of_slopes = float(sum(one[0] for one in shares)), float(slope.sum())
         point = Point(theta, scores, total if total == total else math.inf, slope, curvature, self.penalty.value(theta))

@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import _check_sample_weight, check_array, check_is_fitted, validate_data
 
-from ..engines import engine_of
 from ..errors import DataError, UsageError
 from ..model.linear import LinearModel, as_terms
 from ..onepass.moments import Moments, refuse_weights
 from ..report.summary import summarise
 from .loading import Saved
+from .sources import lazily
 
 SPARSE = ("csr", "csc", "coo")
 
@@ -119,14 +119,10 @@ class FromMoments(Saved):
         if record.terms != as_terms(None, len(record.terms)):
             self.feature_names_in_ = np.array(record.terms, dtype=object)
 
+    @lazily
     def predict(self, X: Any, interval: float | None = None, *, of: str = "observation") -> Any:
         """Predictions; with ``interval=0.95`` also the ends of the prediction interval (or ``of="mean"``'s)."""
         check_is_fitted(self)
-        engine = engine_of(X)
-        if engine is not None:
-            if interval is not None:
-                raise UsageError("intervals are not made on Dask or Spark tables; predict without", where="interval")
-            return engine.predict(self, X)
         if self.model_.schema is not None and not isinstance(X, np.ndarray):
             return self.model_.predict(X, interval, of=of)
         X = validate_data(self, X, accept_sparse=SPARSE, dtype=[np.float64, np.float32], reset=False)

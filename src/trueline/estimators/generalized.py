@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator, RegressorMixin
-from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+from sklearn.utils.validation import _check_sample_weight, validate_data
 
 from ..engines import engine_of
 from ..errors import UsageError
@@ -15,7 +15,7 @@ from ..parts.losses import LOSSES
 from ..parts.losses import loss as make_loss
 from ..parts.penalties import penalty as make_penalty
 from .logistic import LinearRecord
-from .sources import paired, refuse_source
+from .sources import lazily, paired, refuse_source
 
 
 class GeneralizedRegression(LinearRecord, RegressorMixin, BaseEstimator):
@@ -154,12 +154,9 @@ class GeneralizedRegression(LinearRecord, RegressorMixin, BaseEstimator):
         self._hold(record)
         return self
 
+    @lazily
     def predict(self, X: Any, *, offset: Any = None, exposure: Any = None) -> Any:
         """The mean (or the quantile) of each row; of a Dask or Spark table lazily, where it lives."""
-        engine = engine_of(X)
-        if engine is not None:
-            check_is_fitted(self)
-            return engine.predict(self, X)
         rows = self._rows(X)
         scores = self.model_.score(rows)
         shift = combined_offset(offset, exposure, len(scores), self.model_.link)

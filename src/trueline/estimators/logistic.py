@@ -17,7 +17,7 @@ from ..model.iterated import fit_logistic
 from ..model.linear import LinearModel, as_terms
 from ..report.summary import summarise
 from .loading import Saved
-from .sources import paired, refuse_source
+from .sources import lazily, paired, refuse_source
 
 PEER_SOLVERS = ("lbfgs", "liblinear", "newton-cg", "newton-cholesky", "sag", "saga")
 PEER_PENALTIES = ("l1", "l2", "elasticnet", None)
@@ -214,25 +214,25 @@ class LogisticRegression(LinearRecord, ClassifierMixin, BaseEstimator):
         self.intercept_ = np.atleast_1d(np.asarray(record.intercept, dtype=float))
         self.n_iter_ = np.array([record.statistics.get("iterations", 0)])
 
+    @lazily
     def decision_function(self, X: Any) -> np.ndarray:
         """The scores: one a row for two classes, otherwise one a row and class."""
         rows = self._rows(X)
         return self.model_.score(rows)
 
+    @lazily
     def predict(self, X: Any) -> Any:
         """The most probable class of each row; of a Dask or Spark table lazily, where it lives."""
-        engine = engine_of(X)
-        if engine is not None:
-            check_is_fitted(self)
-            return engine.predict(self, X)
         rows = self._rows(X)
         return self.classes_[self.model_.choose(self.model_.score(rows))]
 
+    @lazily
     def predict_proba(self, X: Any) -> np.ndarray:
         """The probability of each class."""
         rows = self._rows(X)
         return self.model_.probabilities(rows)
 
+    @lazily
     def predict_log_proba(self, X: Any) -> np.ndarray:
         """Their logarithms, exact in the tails."""
         rows = self._rows(X)

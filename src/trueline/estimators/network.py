@@ -93,7 +93,7 @@ class NeuralNetwork(_Regression):
         check_is_fitted(self, "record_")
         return validate_data(self, X, dtype=np.float64, order="C", reset=False)
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:  # type: ignore[override]
         """Learn from the start: passes over the rows in mini-batches until the loss no longer falls."""
         X, y = self._arrays(X, y, reset=True)
         weights = None if sample_weight is None else _check_sample_weight(sample_weight, X, dtype=np.float64)

@@ -10,12 +10,14 @@ from sklearn.utils.multiclass import check_classification_targets, unique_labels
 
 from ..errors import DataError, UsageError
 from ..online.model import OnlineModel
+from .sources import lazily
 from .streaming import Streaming
 
 
 class _Regression(RegressorMixin, Streaming):
     """Targets are numbers."""
 
+    @lazily
     def predict(self, X: Any) -> np.ndarray:
         """Predictions, on the target's scale."""
         return self._fitted_rows(X)
@@ -110,6 +112,7 @@ class _Classification(ClassifierMixin, Streaming):
         record = self.__dict__.get("record_")
         return record is None or getattr(record, "probabilistic", record.kind == "mixture")
 
+    @lazily
     def predict(self, X: Any) -> np.ndarray:
         """The most likely label of each row."""
         winners = self._winners(self._raw(X))
@@ -120,6 +123,7 @@ class _Classification(ClassifierMixin, Streaming):
             return (raw > (0.5 if self._probabilistic else 0.0)).astype(int)
         return np.argmax(raw, axis=1)
 
+    @lazily
     def decision_function(self, X: Any) -> np.ndarray:
         """Scores: log-odds where there are probabilities."""
         raw = self._raw(X)
@@ -254,6 +258,7 @@ class OnlineClassifier(_Classification):
             return _mixture(self, "binary" if len(labels or ()) == 2 else "multiclass", labels)
         return _general(self, labels)
 
+    @lazily
     def predict_proba(self, X: Any) -> np.ndarray:
         """Probabilities, one column a class (logistic loss only)."""
         raw = self._raw(X)

@@ -2,12 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+import functools
+import inspect
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar, cast
 
 from ..engines import engine_of
 from ..errors import UsageError
 from ..onepass.moments import Moments
+
+Method = TypeVar("Method", bound=Callable[..., Any])
+
+
+def lazily(method: Method) -> Method:
+    """Let predict, predict_proba, … take a Dask or Spark table: the method runs where the table lives, when asked."""
+    signature = inspect.signature(method)
+
+    @functools.wraps(method)
+    def taken(self: Any, X: Any, *args: Any, **options: Any) -> Any:
+        engine = engine_of(X)
+        if engine is None:
+            return method(self, X, *args, **options)
+        from sklearn.utils.validation import check_is_fitted
+
+        check_is_fitted(self)
+        given = dict(signature.bind(self, X, *args, **options).arguments)
+        return engine.predict(self, X, method.__name__, {k: v for k, v in given.items() if k not in ("self", "X")})
+
+    return cast(Method, taken)
 
 
 def paired(X: Any, y: Any, target: Any, source: dict[str, Any], sample_weight: Any = None) -> tuple[Any, ...]:

@@ -11,11 +11,13 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
+from ..engines import engine_of
 from ..errors import UsageError, nearest
 from ..online.inputs import refuse_bad_rows
 from ..online.model import OnlineModel
 from ..parts import geometries, losses, penalties, rates
 from .loading import Saved
+from .sources import paired, refuse_source
 
 ORDERS = ("in_order", "cyclic", "uniform", "shuffled")
 LONG = 2e8  # entries beyond which a fit on a terminal shows a progress bar
@@ -34,8 +36,16 @@ class Streaming(Saved, BaseEstimator):
 
     # Blocks
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
-        """Learn the rows from the start, in the chosen order, as many times as ``epochs`` says."""
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None, **source: Any) -> Any:
+        """Learn the rows from the start, in the chosen order, as many times as ``epochs`` says.
+
+        Of a Dask or Spark table (``target=`` its column; ``features``, ``weights``, ``where``, ``missing`` as for
+        tl.scan) every partition trains a learner, and the mean of them is kept, as with ``average=True``.
+        """
+        engine = engine_of(X)
+        if engine is not None:
+            return self._fit_there(engine, X, y, sample_weight, source)
+        refuse_source(source)
         X, y = self._arrays(X, y, reset=True)
         weights = None if sample_weight is None else _check_sample_weight(sample_weight, X, dtype=np.float64)
         self._prepare(y)
@@ -48,6 +58,17 @@ class Streaming(Saved, BaseEstimator):
             self.record_.epochs = epochs
             if getattr(self, "order", "in_order") != "uniform":
                 self.record_.look_back(X, codes, weights, epochs)
+        return self
+
+    def _fit_there(self, engine: Any, X: Any, y: Any, sample_weight: Any, source: dict[str, Any]) -> Any:
+        """Train where a table of another engine lives."""
+        y, target, options = paired(X, y, source.pop("target", None), source, sample_weight)
+        record, classes, names = engine.fit_online(self, X, target=target, **options)
+        self._adopt(record)
+        if classes is not None:
+            self.classes_ = classes
+        if names is not None:
+            self.feature_names_in_ = np.array(names, dtype=object)
         return self
 
     def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:

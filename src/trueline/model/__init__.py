@@ -21,6 +21,7 @@ KINDS: dict[str, str] = {
     "online": "trueline.online.model:OnlineModel",
     "mixture": "trueline.online.mixture:MixtureModel",
     "ladder": "trueline.online.ladder:RateMixture",
+    "merged": "trueline.online.merged:MergedModel",
     "recursive": "trueline.online.recursive:RecursiveModel",
     "moments": "trueline.onepass.moments:Moments",
     "filter": "trueline.signal.filters:AdaptiveFilter",

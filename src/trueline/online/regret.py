@@ -17,7 +17,8 @@ from typing import Any
 
 import numpy as np
 
-from ..certify.online import AveragedCertificate, StreamCertificate
+from ..certify.online import StreamCertificate
+from ..certify.online import averaged as risk_of_mean
 from ..certify.records import Assumption, Certificate, RegretCertificate, Status
 from . import state, sums
 from .comparators import entropic_best
@@ -61,37 +62,34 @@ def certificate(model: Any) -> Certificate:
         from .mistakes import mistake_certificate
 
         return mistake_certificate(model)
-    proofs = [head_certificate(model, h) for h in range(len(model.heads))]
-    proof = proofs[0] if len(proofs) == 1 else joined(proofs)
+    proof = of_run(model)
     return averaged(model, proof) if model.average else proof
+
+
+def of_run(model: Any) -> Any:
+    """What the run proves of its losses, whatever weights are kept of it."""
+    proofs = [head_certificate(model, h) for h in range(len(model.heads))]
+    return proofs[0] if len(proofs) == 1 else joined(proofs)
 
 
 def averaged(model: Any, proof: Any) -> Certificate:
     """The risk bound of the mean weights, beside the regret of the run that made them."""
-    numbers = model.heads[0].numbers
     m = model.examples
-    declared = model.loss_range
-    largest = model.unit * float(max(head.numbers[state.LARGEST] for head in model.heads))
-    unweighted = abs(numbers[state.WEIGHT] - m) < 1e-9 * max(1, m)
-    assumptions = (
-        Assumption("losses lie in [0, B], B declared beforehand", declared is not None and largest <= declared, largest,
-                   declared, "give loss_range=B, the largest loss that can occur"),
-        Assumption("one pass over the rows", model.epochs <= 1, float(model.epochs), 1.0, "fit with epochs=1"),
-        Assumption("rows have weight 1", bool(unweighted), None, None, "fit without sample_weight"),
-        Assumption("rows are independent draws (yours to know)", True),
+    return risk_of_mean(
+        proof, examples=m, mean_loss=total_loss(model) / max(1, m), largest=largest_loss(model),
+        loss_range=model.loss_range, confidence=model.confidence, heads=len(model.heads), epochs=model.epochs,
+        weight=float(model.heads[0].numbers[state.WEIGHT]),
     )  # fmt: skip
-    held = all(item.held for item in assumptions)
-    failed = next((item.remedy for item in assumptions if not item.held), "")
-    B = declared if declared is not None else largest
-    mean = model.unit * sum(float(head.numbers[state.LOSS]) for head in model.heads) / max(1, m)
-    bound = mean + len(model.heads) * B * math.sqrt(math.log(1.0 / (1.0 - model.confidence)) / (2.0 * max(1, m)))
-    status = Status.PROVEN if held else Status.NOT_PROVEN if declared is None else Status.VOID
-    return AveragedCertificate(
-        status=status, assumptions=(*proof.assumptions, *assumptions), advice="" if held else f"the risk bound is not proven: {failed}",
-        examples=m, loss=proof.loss, comparator_loss=proof.comparator_loss, regret=proof.regret, bound=proof.bound,
-        comparator=proof.comparator, bound_comparator=proof.bound_comparator, theorem=proof.theorem, mean_loss=mean,
-        risk_bound=bound, confidence=model.confidence, loss_range=declared,
-    )  # fmt: skip
+
+
+def total_loss(model: Any) -> float:
+    """The sum of the losses as the theory counts them, over all heads."""
+    return model.unit * sum(float(head.numbers[state.LOSS]) for head in model.heads)  # type: ignore[no-any-return]
+
+
+def largest_loss(model: Any) -> float:
+    """The largest of them in one head."""
+    return model.unit * float(max(head.numbers[state.LARGEST] for head in model.heads))  # type: ignore[no-any-return]
 
 
 def loss(model: Any) -> float:
@@ -196,6 +194,17 @@ def head_certificate(model: Any, h: int) -> Certificate:
     return stream_certificate(terms)
 
 
+def best_fixed(model: Any, G: np.ndarray) -> tuple[np.ndarray, float]:
+    """The best fixed weights of the model's geometry in hindsight, and their loss, from moments of squared losses."""
+    name = getattr(type(model.geometry), "name", "")
+    if name in ("multiplicative", "signed"):
+        u = entropic_best(G, model.fit_intercept, getattr(model.geometry, "radius", 0.0), 0.0)
+    else:
+        u = sums.best(G, 0.0, model.fit_intercept)
+    v = np.append(u, -1.0)
+    return u, max(0.0, float(v @ G @ v))
+
+
 def squared_certificate(terms: Terms) -> Certificate:
     """Squared loss with running moments: the comparator is exact."""
     model, numbers, eta = terms.model, terms.numbers, terms.eta
@@ -203,11 +212,8 @@ def squared_certificate(terms: Terms) -> Certificate:
     intercept = model.fit_intercept
     assumptions: tuple[Assumption, ...] = ()
     advice, theorem, status = "", "", Status.PROVEN
-    if terms.linked and terms.name in ("multiplicative", "signed"):
-        radius = getattr(model.geometry, "radius", 0.0)
-        comparator = entropic_best(G, intercept, radius, 0.0)
-    else:
-        comparator = sums.best(G, 0.0, intercept)
+    radius = getattr(model.geometry, "radius", 0.0)
+    comparator, comparator_loss = best_fixed(model, G)
     bound, bound_u = math.inf, comparator
     if terms.name in ("additive", "normalised") and terms.plain:
         theorem = "Widrow–Hoff: L ≤ L_u/(1 − κ) + ‖u‖²/η"
@@ -262,7 +268,6 @@ def squared_certificate(terms: Terms) -> Certificate:
                 "this geometry has a bound for a constant rate only; use schedule='constant'",
             )
     suffered = 2.0 * float(numbers[state.STEP_LOSS])
-    comparator_loss = max(0.0, float(np.append(comparator, -1.0) @ G @ np.append(comparator, -1.0)))
     return RegretCertificate(
         status=status, assumptions=assumptions, advice=advice, theorem=theorem, examples=model.examples, loss=suffered,
         comparator_loss=comparator_loss, regret=suffered - comparator_loss, bound=bound, comparator=comparator,
@@ -271,8 +276,8 @@ def squared_certificate(terms: Terms) -> Certificate:
 
 
 def reach_assumption(terms: Terms, kappa: float) -> Assumption:
-    largest = float(terms.numbers[state.REACH])
-    remedy = f"use rate ≤ {below(1.0 / largest)} or geometry='normalised'" if largest else ""
+    reach = float(terms.numbers[state.REACH])
+    remedy = f"use rate ≤ {below(1.0 / reach)} or geometry='normalised'" if reach else ""
     return Assumption("κ = η·max c‖x‖² < 1", kappa < 1.0, kappa, 1.0, remedy)
 
 

@@ -123,12 +123,12 @@ def text_target(source: Any, target: str | None) -> bool:
     return table_of(source).declared.get(str(target)) in (pl.String, pl.Categorical, pl.Boolean)
 
 
-def predict(estimator: Any, source: Any, method: str = "predict") -> Any:
-    """Lazy predictions of the engine's own type: a Dask Series or array, or the Spark frame with ``prediction``."""
+def predict(estimator: Any, source: Any, method: str = "predict", options: dict[str, Any] | None = None) -> Any:
+    """Lazy predictions of the engine's own type: a Dask Series, frame or array, or the Spark frame with more columns."""
     table = table_of(source)
-    predictor = Predictor(estimator, method)
+    predictor = Predictor(estimator, method, options)
     predictor.check(list(table.declared))
-    return table.predicted(predictor, predictor.dtype)
+    return table.predicted(predictor)
 
 
 def fit_logistic(
@@ -148,12 +148,12 @@ def fit_logistic(
     from ..parts.losses import loss as make_loss
     from .passes import classes_of, minimise
 
-    table, options, found = _looked(source, y, target, options | {"labels": True})
-    moments, values = found
-    classes = classes_of(moments, values, str(options["target"]))
+    loss = make_loss("logistic")
+    table, options, found = _looked(source, y, target, options | {"labels": True}, loss, fit_intercept)
+    moments, told = found
+    classes = classes_of(moments, told["values"], str(options["target"]))
     if penalty is None:
         penalty = penalty_of(0.0 if math.isinf(C) else 1.0 / (C * moments.total.weight[0]), 0.0)
-    loss = make_loss("logistic")
     made = minimise(
         table, options, found, loss, penalty, classes=classes, fit_intercept=fit_intercept, tol=tol, max_iter=max_iter
     )
@@ -179,9 +179,9 @@ def fit_generalized(
     from ..model.iterated import link_of, objective_of
     from .passes import minimise
 
-    table, options, found = _looked(source, y, target, options)
+    table, options, found = _looked(source, y, target, options, loss, fit_intercept)
     kind = getattr(loss, "targets", "real")
-    least = found[1][0] if found[1] else 0.0
+    least = min(found[1]["values"], default=0.0)
     if (kind == "nonnegative" and least < 0.0) or (kind == "positive" and least <= 0.0):
         raise DataError(
             f"target {options['target']!r} goes down to {least:g}, and the loss {loss.name!r} takes {kind} numbers",
@@ -194,15 +194,45 @@ def fit_generalized(
     return _record(made, getattr(loss, "name", type(loss).__name__), link_of(loss), (), objective)
 
 
-def _looked(source: Any, y: Any, target: str | None, options: dict[str, Any]) -> tuple[Table, dict[str, Any], Any]:
-    from .passes import looked
+def fit_online(
+    estimator: Any, source: Any, *, target: str | None, y: Any = None, **options: Any
+) -> tuple[Any, Any, list[str] | None]:
+    """(the merged record, the classes or None, the features' names or None for arrays) of an online learner."""
+    from .training import OPTIONS, refuse_unmergeable, train
 
+    refuse_unmergeable(estimator)
+    for name in options:
+        if name not in OPTIONS:
+            raise UsageError(
+                f"an online learner does not take {name} on Dask and Spark; it takes {', '.join(OPTIONS)}", where=name
+            )
+    if options.get("missing", "refuse") not in ("refuse", "drop"):
+        raise UsageError("an online learner takes missing='refuse' or 'drop'", where="missing")
+    from sklearn.base import is_classifier
+
+    if is_classifier(estimator):
+        options["labels"] = True
+    table, options = _with_target(source, y, target, options)
+    record, classes = train(estimator, table, options)
+    return record, classes, record.names if y is None and hasattr(source, "columns") else None
+
+
+def _with_target(source: Any, y: Any, target: str | None, options: dict[str, Any]) -> tuple[Table, dict[str, Any]]:
     if target is None and y is None and options.get("formula") is None:
         raise UsageError("give target= to say which column of the table it is", where="target")
     options.pop("folds", None)
     wanted = "y" if target is None and y is not None else target
     table, options, _ = prepared(table_of(source, y), options | {"target": wanted})
-    return table, options, looked(table, options)
+    return table, options
+
+
+def _looked(
+    source: Any, y: Any, target: str | None, options: dict[str, Any], loss: Any, intercept: bool
+) -> tuple[Table, dict[str, Any], Any]:
+    from .passes import looked
+
+    table, options = _with_target(source, y, target, options)
+    return table, options, looked(table, options, loss, bool(intercept))
 
 
 def _record(made: Any, family: str, link: str, classes: tuple[Any, ...], objective: dict[str, Any]) -> LinearModel:

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import sys
+import weakref
 from collections.abc import Iterator, Sequence
 from typing import Any
 
 import dask
 import numpy as np
 
+from .. import __version__
 from ..data.tables import table_of
 from ..errors import UsageError
-from .tables import BRANCHES, Task, answer, merged, opened, plain_errors
+from ..model.linear import Interval
+from .tables import BRANCHES, Task, answer, lacking, merged, opened, plain_errors, unreachable
 
 
 class DaskTable:
@@ -59,6 +63,7 @@ class DaskTable:
 
     def combine(self, task: Task, size: int) -> bytes:
         with plain_errors("Dask"):
+            check_workers()
             shared = dask.delayed(task, traverse=False)
             run, merge = dask.delayed(_run, pure=False), dask.delayed(merged, pure=False)
             names = None if self.frame else list(self.declared)
@@ -77,14 +82,45 @@ class DaskTable:
                     return found.head(rows)
         return pl.DataFrame(schema=self.declared)
 
-    def predicted(self, predictor: Any, dtype: Any) -> Any:
-        """A lazy Series (of a frame, its index kept) or array."""
+    def predicted(self, predictor: Any) -> Any:
+        """A lazy Series or frame (of a frame, its index kept), or a lazy array: three of them for an interval."""
+        made = predictor.columns
         if self.frame:
-            import pandas
+            meta = predictor.frame(self.source._meta.iloc[:0])
+            return self.source.map_partitions(predictor.frame, meta=meta)
+        rows, dtype = self.source.rechunk({1: -1}), next(iter(made.values()))
+        if len(made) == 1:
+            return rows.map_blocks(predictor.array, dtype=dtype, drop_axis=1, meta=np.empty(0, dtype=dtype))
+        chunks = (rows.chunks[0], (len(made),))
+        found = rows.map_blocks(predictor.array, dtype=dtype, chunks=chunks, meta=np.empty((0, 0), dtype=dtype))
+        return Interval(*(found[:, k] for k in range(3))) if "low" in made else found
 
-            meta = pandas.Series([], dtype=dtype, name="prediction", index=self.source._meta.index[:0])
-            return self.source.map_partitions(predictor.series, meta=meta)
-        return self.source.rechunk({1: -1}).map_blocks(predictor.array, dtype=dtype, drop_axis=1)
+
+def check_workers() -> None:
+    """Refuse a cluster that cannot do the work: a worker that cannot read a task stops, and Dask would wait for ever."""
+    client = sys.modules["distributed"].client._get_global_client() if "distributed" in sys.modules else None
+    if client is None or client.asynchronous:
+        return
+    if client.status != "running":
+        raise UsageError(unreachable("Dask"), where="Dask")
+    workers = set(client.scheduler_info(n_workers=-1)["workers"])
+    if workers and workers == _checked.get(client):
+        return
+    # Only what every Python has may travel here.
+    found = client.run(eval, "__import__('trueline').__version__", on_error="return")
+    for address, version in sorted(found.items()):
+        if isinstance(version, ModuleNotFoundError):
+            raise UsageError(lacking("Dask", address), where="Dask")
+        if version != __version__:
+            raise UsageError(
+                f"the worker {address} of Dask has trueline {version}, and here is {__version__}; install the same version "
+                "on every worker",
+                where="Dask",
+            )
+    _checked[client] = workers
+
+
+_checked: weakref.WeakKeyDictionary[Any, set[str]] = weakref.WeakKeyDictionary()
 
 
 def _run(task: Task, number: int, part: Any, names: list[str] | None) -> bytes:

@@ -1,4 +1,8 @@
-"""An estimator's predictions for one partition, in the types that the engines use."""
+"""An estimator's predictions for one partition, in the types that the engines use.
+
+``predict`` makes one column, ``prediction`` (and ``low`` and ``high`` with ``interval=``); ``predict_proba``,
+``predict_log_proba`` and the scores of several classes make one a class.
+"""
 
 from __future__ import annotations
 
@@ -6,14 +10,22 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import DataError, nearest
+from ..errors import DataError, TruelineError, UsageError, nearest
+
+PREFIXES = {"predict_proba": "probability", "predict_log_proba": "log_probability", "decision_function": "score"}
 
 
 class Predictor:
-    """A fitted estimator that travels to the workers."""
+    """A method of a fitted estimator that travels to the workers."""
 
-    def __init__(self, estimator: Any, method: str = "predict") -> None:
+    def __init__(self, estimator: Any, method: str = "predict", options: dict[str, Any] | None = None) -> None:
         self.estimator, self.method = estimator, method
+        self.options = {name: value for name, value in (options or {}).items() if value is not None}
+        for name in self.options:
+            if name not in ("interval", "of"):
+                raise UsageError(f"{name} is not taken with a Dask or Spark table", where=name)
+        if self.options.get("interval") is None:
+            self.options = {}
 
     @property
     def names(self) -> list[str] | None:
@@ -26,35 +38,57 @@ class Predictor:
         return None if known is None else [str(name) for name in known]
 
     @property
-    def dtype(self) -> Any:
-        """The type of a prediction."""
+    def columns(self) -> dict[str, np.dtype]:
+        """The columns made, and their types."""
+        number = np.dtype(float)
+        if self.options:
+            return dict.fromkeys(("prediction", "low", "high"), number)
         classes = getattr(self.estimator, "classes_", None)
-        return np.dtype(float) if classes is None else np.asarray(classes).dtype
+        if self.method == "predict":
+            targets = getattr(getattr(self.estimator, "model_", None), "targets", ("y",))
+            if len(targets) > 1:
+                return {f"prediction_{name}": number for name in targets}
+            return {"prediction": number if classes is None else np.asarray(classes).dtype}
+        prefix = PREFIXES[self.method]
+        if classes is None or (prefix == "score" and len(classes) == 2):
+            return {prefix: number}
+        return {f"{prefix}_{label}": number for label in classes}
 
     def check(self, columns: list[str]) -> None:
-        """Refuse a table that lacks a column, before any job."""
+        """Refuse a table that lacks a column, or a method that the model does not have, before any job."""
         for name in self.names or ():
             if name not in columns:
                 raise DataError(f"the table lacks column {name!r}{nearest(name, columns)}", where=name)
 
-    def values(self, frame: Any) -> np.ndarray:
-        """The predictions of a pandas frame."""
+    def values(self, rows: Any, number: int | None = None) -> np.ndarray:
+        """The predictions of a pandas frame or of an array: one column, or several side by side."""
+        made = self.columns
+        flat = len(made) == 1
+        if not len(rows):
+            return np.empty(0 if flat else (0, len(made)), dtype=next(iter(made.values())))
         names = self.names
-        if not len(frame):
-            return np.empty(0, dtype=self.dtype)
-        rows = frame if names is None else frame[names]
-        return np.asarray(getattr(self.estimator, self.method)(rows))
+        if names is not None and hasattr(rows, "columns"):
+            rows = rows[names]
+        try:
+            found = getattr(self.estimator, self.method)(rows, **self.options)
+        except TruelineError as error:
+            if number is None:
+                raise
+            raise type(error)(f"in partition {number}: {error.message}", where=error.where) from None
+        found = np.column_stack(found) if self.options else np.asarray(found)
+        return found.reshape(len(rows), -1)[:, 0] if flat else found
 
-    def series(self, frame: Any) -> Any:
-        """The predictions of a pandas frame as a Series with its index."""
+    def frame(self, rows: Any, partition_info: dict[str, Any] | None = None) -> Any:
+        """The predictions of a pandas frame as a Series or a frame with its index."""
         import pandas
 
-        found = self.values(frame)
-        dtype = object if self.dtype.kind in "US" else self.dtype
-        return pandas.Series(found, index=frame.index, name="prediction", dtype=dtype)
+        made = self.columns
+        found = self.values(rows, None if partition_info is None else partition_info["number"])
+        if len(made) > 1:
+            return pandas.DataFrame(found, index=rows.index, columns=list(made))
+        ((name, dtype),) = made.items()
+        return pandas.Series(found, index=rows.index, name=name, dtype=object if dtype.kind in "US" else dtype)
 
     def array(self, block: np.ndarray) -> np.ndarray:
         """The predictions of an array."""
-        if not len(block):
-            return np.empty(0, dtype=self.dtype)
-        return np.asarray(getattr(self.estimator, self.method)(np.asarray(block)))
+        return self.values(np.asarray(block.toarray() if hasattr(block, "toarray") else block))

@@ -47,6 +47,7 @@ class SparkTable:
                 grouped = answers.groupBy(floor(col("number") / GROUP))
                 answers = grouped.applyInArrow(_merger(task), ANSWER)
             found = answers.toArrow().sort_by("number")
+            assert len(found.column("number").unique()) == len(found), "Spark gave the answer of a partition twice"
             return opened(tree(task, found.column("answer").to_pylist()))
 
     def head(self, rows: int) -> Any:
@@ -55,13 +56,16 @@ class SparkTable:
         with plain_errors("Spark"):
             return pl.from_arrow(self.source.limit(rows).toArrow())
 
-    def predicted(self, predictor: Any, dtype: Any) -> Any:
-        """The frame with one more column, ``prediction``; nothing runs until it is asked for."""
+    def predicted(self, predictor: Any) -> Any:
+        """The frame with more columns; nothing runs until it is asked for."""
         from pyspark.sql.types import StructField, StructType
 
-        if "prediction" in self.declared:
-            raise UsageError("the table has a column 'prediction' already; rename or drop it", where="prediction")
-        schema = StructType([*self.source.schema.fields, StructField("prediction", _spark_type(dtype), True)])
+        made = predictor.columns
+        for name in made:
+            if name in self.declared:
+                raise UsageError(f"the table has a column {name!r} already; rename or drop it", where=name)
+        added = [StructField(name, _spark_type(dtype), True) for name, dtype in made.items()]
+        schema = StructType([*self.source.schema.fields, *added])
         return self.source.mapInArrow(_Predicted(predictor), schema)
 
 
@@ -72,10 +76,7 @@ class _Mapped:
         self.task = task
 
     def __call__(self, batches: Iterator[Any]) -> Iterator[Any]:
-        from pyspark import TaskContext
-
-        context = TaskContext.get()
-        number = 0 if context is None else context.partitionId()
+        number = _number()
         yield _row(number, answer(self.task, number, _tables(batches)))
 
 
@@ -93,7 +94,7 @@ def _merger(task: Task) -> Callable[[Any], Any]:
 
 
 class _Predicted:
-    """Batches with their predictions."""
+    """Batches with their predictions beside them."""
 
     def __init__(self, predictor: Any) -> None:
         self.predictor = predictor
@@ -102,11 +103,22 @@ class _Predicted:
         import pyarrow
 
         for batch in batches:
-            found = self.predictor.values(batch.to_pandas())
-            values = found.astype(str).tolist() if found.dtype.kind in "USO" else found
+            found = self.predictor.values(batch.to_pandas(), _number())
+            if found.dtype.kind in "USO":
+                found = found.astype(str).astype(object)
+            columns = [found] if found.ndim == 1 else list(found.T)
             yield pyarrow.RecordBatch.from_arrays(
-                [*batch.columns, pyarrow.array(values)], names=[*batch.schema.names, "prediction"]
+                [*batch.columns, *(pyarrow.array(column) for column in columns)],
+                names=[*batch.schema.names, *self.predictor.columns],
             )
+
+
+def _number() -> int:
+    """The partition that this task is about."""
+    from pyspark import TaskContext
+
+    context = TaskContext.get()
+    return 0 if context is None else context.partitionId()
 
 
 def _row(number: int, raw: bytes) -> Any:

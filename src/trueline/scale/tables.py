@@ -48,7 +48,7 @@ class Table(Protocol):
         """With fewer columns."""
         ...
 
-    def predicted(self, predictor: Any, dtype: Any) -> Any:
+    def predicted(self, predictor: Any) -> Any:
         """The engine's own lazy table of predictions."""
         ...
 
@@ -154,18 +154,31 @@ def _sentence(engine: str, error: BaseException) -> TruelineError | None:
         told.append(f"{type(one).__name__}: {one}")
         one = one.__cause__ or one.__context__  # type: ignore[assignment]
     text = "\n".join(told)
-    if "No module named 'trueline'" in text:
-        return UsageError(
-            f"a worker of {engine} has no trueline; install the same version of trueline on every worker", where=engine
-        )
+    if "No module named 'trueline" in text:
+        return UsageError(lacking(engine), where=engine)
     if "KilledWorker" in text:
         return DataError(
             f"{engine} gave up a task after its workers died under it; give the workers more memory or make more, "
             "smaller partitions",
             where=engine,
         )
-    if any(word in text for word in ("CommClosedError", "Timed out trying to connect", "Timed out during handshake")):
-        return UsageError(
-            f"the scheduler of {engine} cannot be reached; check its address and that it runs", where=engine
-        )
+    if any(word in text for word in _UNREACHABLE):
+        return UsageError(unreachable(engine), where=engine)
     return None
+
+
+_UNREACHABLE = (
+    "CommClosedError", "Timed out trying to connect", "Timed out during handshake", "scheduler-connection-lost",
+    "lost connection to the scheduler", "ConnectionRefusedError", "failed to connect to all addresses",
+)  # fmt: skip
+
+
+def unreachable(engine: str) -> str:
+    """The sentence for a scheduler that does not answer."""
+    return f"the scheduler of {engine} cannot be reached; check its address and that it runs"
+
+
+def lacking(engine: str, worker: str = "") -> str:
+    """The sentence for a worker without trueline."""
+    which = f"the worker {worker}" if worker else "a worker"
+    return f"{which} of {engine} has no trueline; install trueline on every worker, the same version as here"
