@@ -1,9 +1,15 @@
-"""Two walks along a dense row, a vector register at a time: x·w and w ← w + scale·x.
+"""Walks along a row in the processor's own terms: x·w and w ← w + scale·x of a dense row, x·w of a sparse one.
 
 A compiler that meets ``for j in range(d)`` vectorises sixteen entries at a time and takes the rest one by one: with 30
 columns nearly half of them, in one serial chain of additions, and a row that was written by ones is read by sixteens,
 which the processor cannot forward from its store queue. Here the rest is taken by 16, 8, 4, 2 and 1, the same split
 when reading and when writing. Arrays of another kind take the plain loop.
+
+Rows to come are asked for AHEAD of time: the processor's own prefetcher stops at every page of 4 kB, which costs a
+quarter of the speed of reading (measured: 1 kB ahead gains 8 %, 2 kB 25 %, 4 and 8 kB 28 %).
+
+A sparse row is read one entry at a time: compilers choose the gather instruction, which processors with the mitigation
+against leaking gathered data run several times slower than single reads.
 """
 
 from __future__ import annotations
@@ -12,6 +18,7 @@ from typing import Any
 
 LANES = 4  # doubles a register: wider ones cross a cache line at every second read
 UNROLLED = 4  # registers a round, so that additions need not wait for each other
+AHEAD = 512  # doubles
 
 
 def row_dot(X, i, w):  # type: ignore[no-untyped-def]
@@ -26,6 +33,14 @@ def row_add(X, i, scale, w):  # type: ignore[no-untyped-def]
     """w ← w + scale·x_i."""
     for j in range(X.shape[1]):
         w[j] += scale * X[i, j]
+
+
+def picked_dot(data, indices, first, last, w):  # type: ignore[no-untyped-def]
+    """Σ data_k · w[indices_k] over first ≤ k < last."""
+    total = 0.0
+    for k in range(first, last):
+        total += data[k] * w[indices[k]]
+    return total
 
 
 def register(fastmath: set[str]) -> None:
@@ -73,6 +88,14 @@ def register(fastmath: set[str]) -> None:
             done = builder.add(done, builder.and_(length, intp(size)))
             size //= 2
 
+    def prefetch(builder: Any, pointer: Any, place: Any, ahead: int) -> None:
+        """Ask for what lies ``ahead`` entries further on; beyond the end of an array that asks for nothing."""
+        whole, byte = ir.IntType(32), ir.IntType(8).as_pointer()
+        kind = ir.FunctionType(ir.VoidType(), [byte, whole, whole, whole])
+        fetch = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0")
+        far = builder.gep(pointer, [builder.add(place, place.type(ahead))])
+        builder.call(fetch, [builder.bitcast(far, byte), whole(0), whole(3), whole(1)])
+
     def dot_code(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         x, w, length = pointers(context, builder, signature, *arguments)
         sums: dict[tuple[int, int], Any] = {}
@@ -85,6 +108,8 @@ def register(fastmath: set[str]) -> None:
             lanes //= 2
 
         def visit(place: Any, lanes: int, k: int) -> None:
+            if lanes == LANES and k % 2 == 0:  # once a cache line
+                prefetch(builder, x, place, AHEAD)
             product = builder.fmul(read(builder, x, place, lanes), read(builder, w, place, lanes), flags=flags)
             builder.store(builder.fadd(builder.load(sums[lanes, k]), product, flags=flags), sums[lanes, k])
 
@@ -128,6 +153,42 @@ def register(fastmath: set[str]) -> None:
         split(builder, length, visit)
         return context.get_dummy_value()
 
+    def picked_code(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        data, indices, w = (
+            context.make_array(signature.args[k])(context, builder, arguments[k]).data for k in (0, 1, 4)
+        )
+        first, last = arguments[2:4]
+        intp = first.type
+        sums = [cgutils.alloca_once_value(builder, ir.Constant(double, 0.0)) for _ in range(UNROLLED)]
+
+        def visit(place: Any, k: int) -> None:
+            column = builder.zext(builder.load(builder.gep(indices, [place])), intp)
+            # An ordered read cannot become part of a gather.
+            weight = builder.load_atomic(builder.gep(w, [column]), "monotonic", 8)
+            product = builder.fmul(builder.load(builder.gep(data, [place])), weight, flags=("contract",))
+            builder.store(builder.fadd(builder.load(sums[k]), product, flags=("contract",)), sums[k])
+
+        width = 2 * UNROLLED  # a cache line of data
+        rounds = builder.udiv(builder.sub(last, first), intp(width))
+        with cgutils.for_range(builder, rounds) as loop:
+            start = builder.add(first, builder.mul(loop.index, intp(width)))
+            prefetch(builder, data, start, AHEAD)
+            prefetch(builder, indices, start, AHEAD)
+            for k in range(width):
+                visit(builder.add(start, intp(k)), k % UNROLLED)
+        with cgutils.for_range_slice(
+            builder, builder.add(first, builder.mul(rounds, intp(width))), last, intp(1), intp
+        ) as (place, _):
+            visit(place, 0)
+        found = [builder.load(total) for total in sums]
+        while len(found) > 1:
+            found = [builder.fadd(a, b) for a, b in zip(found[::2], found[1::2])]
+        return impl_ret_untracked(context, builder, signature.return_type, found[0])
+
+    @intrinsic
+    def dot_picked(context: Any, data: Any, indices: Any, first: Any, last: Any, w: Any) -> Any:
+        return types.float64(data, indices, types.intp, types.intp, w), picked_code
+
     @intrinsic
     def dot_lanes(context: Any, X: Any, i: Any, w: Any) -> Any:
         return types.float64(X, types.intp, w), dot_code
@@ -139,6 +200,10 @@ def register(fastmath: set[str]) -> None:
     def fits(X: Any, w: Any) -> bool:
         return all(isinstance(a, types.Array) and a.dtype == types.float64 and a.layout == "C" for a in (X, w))
 
+    def indexed(indices: Any) -> bool:
+        unsigned = isinstance(indices, types.Array) and indices.dtype in (types.uint32, types.uint64)
+        return unsigned and indices.layout == "C"
+
     options = {"error_model": "numpy", "fastmath": fastmath, "forceinline": True}
 
     @overload(row_dot, jit_options=options)
@@ -148,3 +213,9 @@ def register(fastmath: set[str]) -> None:
     @overload(row_add, jit_options=options)
     def choose_add(X, i, scale, w):  # type: ignore[no-untyped-def]
         return (lambda X, i, scale, w: add_lanes(X, i, scale, w)) if fits(X, w) else row_add
+
+    @overload(picked_dot, jit_options=options)
+    def choose_picked(data, indices, first, last, w):  # type: ignore[no-untyped-def]
+        if fits(data, w) and indexed(indices):
+            return lambda data, indices, first, last, w: dot_picked(data, indices, first, last, w)
+        return picked_dot

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .._jit import teach
-from .._lanes import row_add, row_dot
+from .._lanes import picked_dot, row_add, row_dot
 
 
 class Dense(NamedTuple):
@@ -51,10 +51,7 @@ class Sparse(NamedTuple):
     reassociate = True
 
     def dot(self, i, w):
-        total = 0.0
-        for k in range(self.indptr[i], self.indptr[i + 1]):
-            total += self.data[k] * w[self.indices[k]]
-        return total
+        return picked_dot(self.data, self.indices, self.indptr[i], self.indptr[i + 1], w)
 
     def add(self, i, scale, w):
         for k in range(self.indptr[i], self.indptr[i + 1]):
