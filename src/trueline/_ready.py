@@ -22,7 +22,7 @@ from typing import Any
 
 import numpy as np
 
-RESULTS = {"int64": ctypes.c_int64, "float64": ctypes.c_double, "none": ctypes.c_void_p}
+RESULTS: dict[str, Any] = {"int64": ctypes.c_int64, "float64": ctypes.c_double, "none": ctypes.c_void_p}
 # Of the wrapper that Python calls, which is never called here, and of counting owners, of which there are none.
 UNUSED = ("NRT_adapt_", "NRT_MemInfo_call_dtor", "NRT_Free", "numba_", "Py", "_Py")
 MARK = b"trueline ready 1\n"
