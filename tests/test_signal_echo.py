@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import tracemalloc
 import warnings
@@ -90,6 +91,16 @@ def test_double_talk_is_flagged_and_does_no_harm():
     assert flags[len(flags) // 2 :].mean() > 0.6 > 0.3 > flags[len(flags) // 4 : len(flags) // 2].mean()
 
 
+def test_rumble_is_taken_out_on_request():
+    room = ROOMS["booth"]._replace(lowest=0.0)
+    truth = scene("echo_only", room, "bass", seconds=8.0, rate=RATE)
+    half = len(truth.mic) // 2
+    kept, taken = (quietly(truth, tail=0.16, lowest=hertz).clean[half:] for hertz in (0.0, 50.0))
+    assert decibels(truth.mic[half:], taken) > decibels(truth.mic[half:], kept) + 3
+    silent = quietly(dataclasses.replace(truth, far=np.zeros_like(truth.far)), tail=0.16, lowest=50.0)
+    assert np.array_equal(silent.clean, np.float32(truth.mic).astype(float))
+
+
 def test_a_new_path_is_learned_again():
     truth = made("path_change", 12.0)
     result = quietly(truth, tail=0.16)
@@ -166,6 +177,7 @@ def test_sound_card_blocks_are_as_good_as_the_whole():
         ({"rate": 0}, "rate must be"),
         ({"mic": np.full(8000, np.nan)}, "not a finite number: nan at 0"),
         ({"passes": 3}, "passes must be 1 or 2"),
+        ({"lowest": 5000}, "lowest must be a frequency"),
     ],
 )
 def test_bad_input_is_refused_in_a_sentence(change, words):

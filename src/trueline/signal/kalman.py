@@ -7,11 +7,14 @@ Each bin of each partition has a weight W and its variance C. With Ψ the spectr
 
 so the step is large where the weight is uncertain and the far end louder than the near end, and small where somebody
 is talking. Two filters see the same sound. The *main* one, which is heard, forgets in 10⁴ s and takes Ψ from its
-error before the update: cautious, so double talk does not move it. The *shadow* forgets in 1 s, takes Ψ from the error
+error before the update: cautious, so double talk does not move it. The *shadow* forgets in ½ s, takes Ψ from the error
 that is left after its update, and is never surer than its error allows (C is at least the prior times error/microphone
-energy): bold, so it follows a new path. Whichever is clearly better replaces the other, with a cross-fade over one
-block. β = ¼ in the main filter (the textbook has 1) keeps C honest although neighbouring bins and partitions share
-their errors; the constants were chosen on five rooms and five pairs of voices, by double talk as much as by echo alone.
+energy): bold, so it follows a new path. A shadow that is clearly better over 100 ms and over 400 ms replaces the main
+filter, with a cross-fade over one block, but only where the main one does badly: on one vowel the shadow fits that
+vowel's few harmonics better than a filter that knows the room. A *young* main filter, in its first three seconds of far
+end, steps twice a block, the second time from what the first step left. β = ¼ in the main filter (the textbook has 1)
+keeps C honest although neighbouring bins and partitions share their errors. The constants were chosen on five rooms and
+four pairs of voices, by double talk as much as by echo alone.
 """
 
 from __future__ import annotations
@@ -26,7 +29,8 @@ from .spectra import Spectra, as_complex, as_real
 
 MAIN, SHADOW = 0, 1
 STAY, ADOPT, RESTART = 0, 1, 2
-BETTER, WORSE, LOST = 0.4, 2.0, 1.5  # error energies: shadow/main to adopt, shadow/main to give up, main/mic to restart
+BETTER, LONG_BETTER, WORSE = 0.5, 0.6, 2.0  # error energies, shadow/main: to adopt (100 and 400 ms), to give up
+POOR, LOST = 0.1, 1.5  # main/microphone: worth replacing; to restart
 
 
 class Kalman:
@@ -40,12 +44,14 @@ class Kalman:
         self.noise = np.zeros((2, block + 1), np.float32)
         decay = 10.0 ** (-6 * np.arange(partitions) * seconds / 0.4)  # a room falls 60 dB in 0.4 s
         self.decay = (decay / decay.sum()).astype(np.float32)
-        self.keep = np.array([math.exp(-seconds / 1e4), math.exp(-seconds / 1)], np.float32)
+        self.keep = np.array([math.exp(-seconds / 1e4), math.exp(-seconds / 0.5)], np.float32)
         self.beta = np.array([0.25, 1.0], np.float32)
-        self.energy_share = 1 - math.exp(-seconds / 0.1)
-        self.noise_share = np.float32(1 - math.exp(-seconds / 0.12))
+        self.energy_shares = 1 - np.exp(-seconds / np.array([[0.1], [0.4]]))
+        self.noise_share = np.float32(1 - math.exp(-seconds / 0.06))
         self.first_second = max(1, round(1 / seconds))
-        self.energies = np.zeros(3)  # main error, shadow error, microphone
+        self.first_seconds = max(1, round(3 / seconds))
+        self.energies = np.zeros((2, 3))  # over 100 and 400 ms: main error, shadow error, microphone
+        self.age = 0  # blocks of far end since the main filter began or was replaced
         self.powers = np.zeros(2)  # microphone and far end, summed over the first second of far activity
         self.active = 0
         self.loudest = 0.0
@@ -79,18 +85,24 @@ class Kalman:
             self.energies[:], self.noise[:] = 0, 0
             return
         self._set_prior(spectra, mic)
+        if self.next != STAY:
+            self.age = 0
         if self.next == ADOPT:
             self.W[MAIN], self.C[MAIN], errors[MAIN] = self.W[SHADOW], self.C[SHADOW], errors[SHADOW]
-            self.energies[MAIN] = self.energies[SHADOW]
+            self.energies[:, MAIN] = self.energies[:, SHADOW]
         elif self.next == RESTART:
             self._restart((MAIN,))
             errors[MAIN] = mic
-            self.energies[MAIN] = self.energies[2]
+            self.energies[:, MAIN] = self.energies[:, 2]
         E = spectra.error_spectra(errors)
         smooth(self.noise, MAIN, E, MAIN, self.noise_share)
         floor = np.float32(1e-9 * self.loudest + 1e-30)
         gradients(spectra.X, spectra.newest, self.C, self.noise, E, floor, self._S, self._G)
         step = spectra.constrained(self._G)
+        if self.age < self.first_seconds:
+            E = spectra.error_spectra(mic - spectra.estimates(self.W + step))
+            gradients(spectra.X, spectra.newest, self.C, self.noise, E, floor, self._S, self._G)
+            step += spectra.constrained(self._G)
         update(
             spectra.X, spectra.newest, self.W, self.C, step, self._S, self.keep, self.beta, self._least(), self.decay
         )
@@ -100,33 +112,33 @@ class Kalman:
 
     def _least(self) -> np.ndarray:
         """The smallest variance: a filter whose error is a share of the microphone cannot be surer than that share."""
-        _, shadow, heard = self.energies.tolist()
+        _, shadow, heard = self.energies[0].tolist()
         self._smallest[SHADOW] = min(1.0, shadow / heard) * self.gain if heard > 0 else 0.0
         return self._smallest
 
     def _judge(self, errors: np.ndarray, mic: np.ndarray) -> None:
         """What the next frame does about the two filters."""
-        main, shadow, heard = self.energies.tolist()
-        share = self.energy_share
-        main += share * (float(errors[MAIN] @ errors[MAIN]) - main)
-        shadow += share * (float(errors[SHADOW] @ errors[SHADOW]) - shadow)
-        heard += share * (float(mic @ mic) - heard)
-        self.energies[:] = main, shadow, heard
+        now = [float(errors[MAIN] @ errors[MAIN]), float(errors[SHADOW] @ errors[SHADOW]), float(mic @ mic)]
+        self.energies += self.energy_shares * (now - self.energies)
+        (main, shadow, heard), (long_main, long_shadow, _) = self.energies.tolist()
         self.next = STAY
         if main > LOST * heard and shadow >= heard:
             self.next = RESTART
-        elif shadow < BETTER * main:
+        elif shadow < BETTER * main and long_shadow < LONG_BETTER * long_main and main > POOR * heard:
             self.next = ADOPT
         elif shadow > WORSE * main:
             self.W[SHADOW], self.C[SHADOW] = self.W[MAIN], self.C[MAIN]
-            self.energies[SHADOW] = main
+            self.energies[:, SHADOW] = self.energies[:, MAIN]
 
     def _set_prior(self, spectra: Spectra, mic: np.ndarray) -> None:
         """Over the first second of far activity the prior follows mic power / far power, upwards only."""
         far = spectra.far[spectra.block :]
         power = float(far @ far)
         self.loudest = max(self.loudest, power)
-        if self.active >= self.first_second or power <= 1e-4 * self.loudest:
+        if power <= 1e-4 * self.loudest:
+            return
+        self.age += 1
+        if self.active >= self.first_second:
             return
         self.active += 1
         self.powers += float(mic @ mic), power
@@ -152,6 +164,7 @@ class Kalman:
             "gain": self.gain,
             "next": self.next,
             "resets": self.resets,
+            "age": self.age,
         }
         return arrays, meta
 
@@ -159,7 +172,7 @@ class Kalman:
         self.W[:], self.C[:], self.noise[:] = as_complex(arrays["W"]), arrays["C"], arrays["noise"]
         self.energies[:], self.powers[:] = arrays["energies"], meta["powers"]
         self.active, self.next, self.resets = int(meta["active"]), int(meta["next"]), int(meta["resets"])
-        self.loudest, self.gain = float(meta["loudest"]), float(meta["gain"])
+        self.loudest, self.gain, self.age = float(meta["loudest"]), float(meta["gain"]), int(meta["age"])
 
 
 @kernel(reassociate=True)

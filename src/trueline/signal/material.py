@@ -85,6 +85,22 @@ def scene(
     return Scene(kind, rate, far, mic * scale, echo * scale, near * scale, response * scale)
 
 
+def stranger(seed: int) -> tuple[Room, Voice, Voice, float]:
+    """A room, a far and a near voice, and a delay in seconds that nobody has chosen: all drawn from the seed.
+
+    >>> room, far_voice, near_voice, delay = stranger(7)
+    >>> 2.2 <= room.size[0] <= 7.5 and 0.12 <= room.reverberation <= 0.25 and 0 <= delay <= 0.15
+    True
+    """
+    dice = Dice(10_000 + seed)
+    size = (dice.uniform(2.2, 7.5), dice.uniform(2.0, 6.0), dice.uniform(2.2, 3.2))
+    speaker, microphone = (tuple(side * dice.uniform(0.2, 0.8) for side in size) for _ in range(2))
+    lowest = (0.0, 60.0, 100.0, 200.0)[int(dice.uniform(0, 4))]
+    room = Room(size, speaker, microphone, dice.uniform(0.12, 0.25), lowest)  # type: ignore[arg-type]
+    far, near = (Voice(dice.uniform(90, 290), dice.uniform(0.75, 1.1), dice.uniform(3.6, 5.2)) for _ in range(2))
+    return room, far, near, dice.uniform(0.0, 0.15)
+
+
 def stretch(sound: np.ndarray, parts_per_million: float) -> np.ndarray:
     """The same sound read by a clock that runs slow by some parts per million, by windowed-sinc interpolation."""
     from .drift import warp

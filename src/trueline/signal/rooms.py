@@ -5,7 +5,7 @@ D/c seconds, weakened by 1/D and by one factor a wall it was mirrored in. The fa
 room's energy really falls at the rate asked for (Sabine's and Eyring's formulas assume a diffuse field, which a box
 is not: its late sound flutters between the hardest pair of walls). Arrivals between samples are placed by a windowed
 sinc. Reflections that never change sign add up to a large gain at 0 Hz that no loudspeaker radiates, so the response
-is high-passed as a small loudspeaker would.
+is high-passed as a loudspeaker would, at 100 Hz unless the room says otherwise.
 """
 
 from __future__ import annotations
@@ -20,12 +20,14 @@ _HALF_WIDTH = 20
 
 
 class Room(NamedTuple):
-    """A box: size, loudspeaker and microphone positions in metres, reverberation time (60 dB) in seconds."""
+    """A box: size, loudspeaker and microphone positions in metres, reverberation time (60 dB) in seconds, and the
+    lowest frequency in Hz that the loudspeaker radiates (0: all of it, rumble included)."""
 
     size: tuple[float, float, float]
     speaker: tuple[float, float, float]
     microphone: tuple[float, float, float]
     reverberation: float
+    lowest: float = 100.0
 
 
 ROOMS = {
@@ -63,14 +65,14 @@ def respond(room: Room | str, rate: int = 16_000, seconds: float | None = None) 
     heard = arrival < count
     arrival, distance, order = arrival[heard], np.maximum(distance[heard], 0.05), order[heard]
     wall = _wall(arrival / rate, distance, order, box.reverberation)
-    return _radiated(_place(arrival, wall**order / distance, count), rate)
+    return _radiated(_place(arrival, wall**order / distance, count), rate, box.lowest)
 
 
-def _radiated(response: np.ndarray, rate: int) -> np.ndarray:
-    """Through a loudspeaker in a closed box: 12 dB an octave below 100 Hz."""
+def _radiated(response: np.ndarray, rate: int, lowest: float) -> np.ndarray:
+    """Through a loudspeaker in a closed box: 12 dB an octave below its lowest frequency."""
     from scipy.signal import butter, lfilter
 
-    return lfilter(*butter(2, 100.0, "highpass", fs=rate), response)
+    return lfilter(*butter(2, lowest, "highpass", fs=rate), response) if lowest else response
 
 
 def _wall(arrival: np.ndarray, distance: np.ndarray, order: np.ndarray, reverberation: float) -> float:
