@@ -393,3 +393,35 @@ def test_compiled_and_plain_hashes_agree():
 def test_numbers_beyond_float64_are_refused(schema, value):
     with pytest.raises(DataError, match="field 'size'"):
         schema.encode_row(ROW | {"size": value})
+
+
+def test_rows_sorted_by_fold_are_the_same_rows_in_the_same_folds():
+    """The road by columns gives what the general one gives, −0.0 and columns of whole numbers included."""
+    from trueline.data.encode import Encoder
+
+    rng = np.random.default_rng(5)
+    table = {
+        "a": rng.standard_normal(3000),
+        "zero": np.where(rng.random(3000) < 0.5, -0.0, 0.0),
+        "count": rng.integers(-5, 5, 3000),
+        "y": rng.standard_normal(3000),
+    }
+    (plain,) = Encoder(table, target="y", folds=5)
+    (by_fold,) = Encoder(table, target="y", folds=5, sort=True)
+    order = np.argsort(plain.folds, kind="stable")
+    assert (by_fold.folds == plain.folds[order]).all()
+    assert (plain.X[order] == by_fold.X).all()
+    assert (by_fold.y == plain.y[order]).all()
+
+
+def test_row_groups_are_found_without_pyarrow(tmp_path):
+    from trueline.data.parquet import group_sizes
+
+    path = tmp_path / "t.parquet"
+    frame = pl.DataFrame({"x": np.arange(1000.0), "word": ["a", None] * 500, "flag": [True, False] * 500})
+    frame.write_parquet(path, row_group_size=300)
+    sizes = group_sizes(str(path))
+    assert sum(sizes) == 1000 and len(sizes) > 1
+    pq = pytest.importorskip("pyarrow.parquet")
+    meta = pq.read_metadata(path)
+    assert sizes == [meta.row_group(k).num_rows for k in range(meta.num_row_groups)]

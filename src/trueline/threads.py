@@ -16,6 +16,7 @@ from .errors import UsageError
 
 _setting: int | None = None
 _libraries: Any = None  # what threadpoolctl found loaded
+_END: Any = object()
 
 
 def get_threads() -> int:
@@ -69,19 +70,45 @@ def spread(function: Callable[..., Any], items: Iterable[Any]) -> list[Any]:
         return list(pool.map(function, work))
 
 
-def stream(function: Callable[..., Any], items: Iterable[Any]) -> Iterator[Any]:
-    """As ``spread``, but each result is handed over, in order, while the next ones are still being made."""
+def stream(function: Callable[..., Any], items: Iterable[Any], pool: Any = None) -> Iterator[Any]:
+    """As ``spread``, but each result is handed over, in order, while the next ones are still being made.
+
+    A ``pool`` of ``started`` saves starting threads at every call; the function must not use it itself.
+    """
     work = list(items)
     if get_threads() == 1 or len(work) < 2:
         yield from map(function, work)
         return
+    own = started(len(work)) if pool is None else pool
+    waiting = [own.submit(function, item) for item in work]
+    try:
+        for future in waiting:
+            yield future.result()
+    finally:
+        for future in waiting:
+            future.cancel()
+        if pool is None:
+            own.shutdown()
+
+
+def started(most: int) -> Any:
+    """A pool of as many threads as are allowed, at most so many."""
     from concurrent.futures import ThreadPoolExecutor
 
-    pool = ThreadPoolExecutor(min(get_threads(), len(work)))
-    try:
-        yield from pool.map(function, work)
-    finally:
-        pool.shutdown(cancel_futures=True)
+    return ThreadPoolExecutor(min(get_threads(), most))
+
+
+def ahead(items: Iterable[Any]) -> Iterator[Any]:
+    """The same items in order, the next one made by another thread while this one is used."""
+    from concurrent.futures import ThreadPoolExecutor
+
+    iterator = iter(items)
+    with ThreadPoolExecutor(1) as pool:
+        waiting = pool.submit(next, iterator, _END)
+        while (item := waiting.result()) is not _END:
+            waiting = pool.submit(next, iterator, _END)
+            yield item
+            del item  # not one more than need be
 
 
 @contextlib.contextmanager

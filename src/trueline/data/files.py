@@ -108,34 +108,6 @@ def _check_parquet(path: str, head: bytes, size: int) -> None:
         raise DataError(f"{path} is a Parquet file that is cut short: its footer is missing; copy it again", where=path)
 
 
-def row_groups(paths: Sequence[str], limit: int) -> list[tuple[str, int, int]]:
-    """(path, first row, rows) of Parquet row groups, small ones together, none of them above ``limit`` bytes.
-
-    Empty where that is not known, or a single group is larger.
-    """
-    try:
-        from pyarrow.parquet import read_metadata
-    except ImportError:
-        return []
-    found: list[tuple[str, int, int]] = []
-    for path in paths:
-        try:
-            meta = read_metadata(path)
-        except (OSError, ValueError):  # remote, or a variant that only Polars reads
-            return []
-        start = 0
-        for k in range(meta.num_row_groups):
-            rows = meta.row_group(k).num_rows
-            if rows * meta.num_columns * 8 > limit:
-                return []
-            if found and found[-1][0] == path and (found[-1][2] + rows) * meta.num_columns * 16 <= limit:
-                found[-1] = (path, found[-1][1], found[-1][2] + rows)
-            else:
-                found.append((path, start, rows))
-            start += rows
-    return found
-
-
 def scan_files(paths: Sequence[str], kind: str, separator: str | None) -> pl.LazyFrame:
     """One lazy frame over files of one format."""
     import polars as pl

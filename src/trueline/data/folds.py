@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 MISSING = "\0missing"
 _HALF = np.uint64(32)
 _CACHED = 1 << 16  # numbers whose scratch copy stays in the cache
+_REPAID = 1 << 28  # numbers whose hashing takes longer than loading Numba
 
 
 def digest(text: str) -> int:
@@ -43,8 +44,7 @@ def number_hash(array: np.ndarray, names: Sequence[str], seed: int) -> np.ndarra
     factors = np.array([multiplier(name, seed) for name in names], dtype=np.uint64)
     bits = array.view(np.uint64)
     total = np.zeros(len(array), dtype=np.uint64)
-    # Compiled it takes a sixth of the time, but Numba itself costs more than 100 MB: used only where it is loaded.
-    if "numba" in sys.modules and not PLAIN and array.size > _CACHED:
+    if compiled() and array.size > _CACHED:
         _row_sums(bits, factors, total)
         return total
     step = max(64, _CACHED // max(1, len(factors)))
@@ -85,6 +85,69 @@ def fold_of(total: np.ndarray, folds: int) -> np.ndarray:
     h *= np.uint64(0x94D049BB133111EB)
     h ^= h >> np.uint64(31)
     return (((h >> np.uint64(32)) * np.uint64(folds)) >> np.uint64(32)).astype(np.int64)
+
+
+def compiled() -> bool:
+    """Whether compiled code can be had for nothing: Numba itself costs half a second and 100 MB."""
+    return "numba" in sys.modules and not PLAIN
+
+
+def compile_for(numbers: int) -> None:
+    """Load Numba where so many numbers repay it."""
+    if numbers >= _REPAID and not PLAIN:
+        import numba  # noqa: F401
+
+
+@kernel
+def _add_column(bits, factor, total):
+    """Add a column's share of the hash; whether all of its numbers are finite."""
+    odd = 0
+    for i in range(len(bits)):
+        b = bits[i]
+        odd += (b & np.uint64(0x7FF0000000000000)) == np.uint64(0x7FF0000000000000)
+        b = np.uint64(0) if b == np.uint64(0x8000000000000000) else b  # −0.0 and 0.0 are one value
+        total[i] += (b ^ (b >> np.uint64(32))) * factor
+    return odd == 0
+
+
+def _add_column_arrays(bits: np.ndarray, factor: np.uint64, total: np.ndarray) -> bool:
+    plain = bits.view(np.float64) + 0.0  # −0.0 becomes 0.0
+    if not np.isfinite(plain.sum()):
+        return False
+    bits = plain.view(np.uint64)
+    folded = bits >> _HALF
+    folded ^= bits
+    folded *= factor
+    total += folded
+    return True
+
+
+def arranged(
+    columns: Sequence[np.ndarray], names: Sequence[str], rule: FoldRule | None
+) -> tuple[np.ndarray, np.ndarray | None] | None:
+    """(columns one after the other, folds), rows sorted by fold; None if there is a NaN, infinity or overflow.
+
+    The columns of a Polars frame as they lie: each is hashed in a scratch that stays in the cache, and gathered once.
+    """
+    rows = len(columns[0])
+    made = np.empty((len(columns), rows + 8))[:, :rows]  # lengths that are powers of two share cache lines
+    if rule is None:
+        for column, out in zip(columns, made):
+            out[:] = column
+            if not np.isfinite(out.sum()):
+                return None
+        return made, None
+    total = np.zeros(rows, np.uint64)
+    add = _add_column if compiled() else _add_column_arrays
+    for column, name in zip(columns, names):
+        if not add(column.view(np.uint64), multiplier(name, rule.seed), total):
+            return None
+    folds = rule.of(total)
+    small = folds.astype(np.uint16) if rule.count < 1 << 16 else folds  # sixteen bits are sorted by counting
+    order = np.argsort(small, kind="stable")
+    for column, out in zip(columns, made):
+        column.take(order, out=out, mode="clip")
+    return made, folds[order]
 
 
 class FoldRule:

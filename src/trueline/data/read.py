@@ -14,7 +14,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ..errors import DataError, TruelineError, UsageError
-from . import files, streams
+from ..threads import ahead
+from . import files, parquet, streams
 from .refusals import explain, sql_error, unknown_column
 from .tables import BLOCK_BYTES, BLOCK_ROWS, is_columns, table_of
 
@@ -119,23 +120,18 @@ class Source:
 
     def _collected(self) -> Iterator[pl.DataFrame]:
         """Row groups of large Parquet files, one read ahead: half the memory of Polars' own queue of them."""
-        from concurrent.futures import ThreadPoolExecutor
+        # One plan a file: a new one would read the file's whole footer again for every row group.
+        plans: dict[str, Any] = {}
 
         def collect(part: tuple[str, int, int]) -> pl.DataFrame:
             path, start, rows = part
-            return self._planned(files.scan_files([path], "parquet", None).slice(start, rows)).collect(
-                engine="streaming"
-            )
+            if path not in plans:
+                plans.clear()
+                plans[path] = files.scan_files([path], "parquet", None)
+            with self._refusals():
+                return self._planned(plans[path].slice(start, rows)).collect(engine="streaming")
 
-        with ThreadPoolExecutor(1) as ahead:
-            waiting = ahead.submit(collect, self._slices[0])
-            for part in [*self._slices[1:], None]:
-                with self._refusals():
-                    frame = waiting.result()
-                if part is not None:
-                    waiting = ahead.submit(collect, part)
-                yield frame
-                del frame
+        return ahead(map(collect, self._slices))
 
     def _planned(self, piece: Any) -> pl.LazyFrame:
         """A piece's plan: its columns in the source's order, then the steps."""
@@ -324,7 +320,7 @@ def _open_files(paths: list[str], block_rows: int | None, separator: str | None)
         with opened._refusals():
             opened.rows = sum(int(scan.select(pl.len()).collect().item()) for scan in scans())
         if set(kinds) == {"parquet"} and opened.rows * len(opened.dtypes) * 8 > 4 * BLOCK_BYTES:
-            opened._slices = files.row_groups(paths, 2 * BLOCK_BYTES)
+            opened._slices = parquet.slices(paths, 2 * BLOCK_BYTES // (8 * len(opened.dtypes)))
     return opened
 
 

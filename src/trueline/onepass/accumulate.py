@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from ..threads import one_blas_thread, stream
+from ..threads import one_blas_thread, started, stream
 from . import exact
 from .digits import LevelRule
 from .doubled import add, divide, subtract_product, two_sum
@@ -25,6 +25,7 @@ from .parts import Part, merged, symmetric
 from .sample import Sample, hashed_columns, priorities
 
 PIECE_ROWS = 8192
+_DRAW_ROWS = 4 * PIECE_ROWS
 # A piece may be this many variances away from the shift before the shift is renewed.
 _DRIFT = 16.0
 # Columns whose mean is within so many (squared) spreads are summed about 0 at level 0: no row is copied then.
@@ -119,13 +120,14 @@ class Accumulator:
         self._drawn: list[Sample] = []
         self.blocks = [0] * exact.LEVELS
         self._mean_square: np.ndarray | None = None
+        self._pool: Any = None
 
     def add(self, rows: Given, folds: np.ndarray | None = None) -> None:
         """Add rows of [x y]; ``folds`` one whole number a row."""
         pieces = list(rows.pieces(folds, PIECE_ROWS))
         if self._sample.keep:
-            for start in range(0, count(rows.everything()), PIECE_ROWS):
-                self._draw(rows, cut(rows.everything(), start, start + PIECE_ROWS))
+            for start in range(0, count(rows.everything()), _DRAW_ROWS):
+                self._draw(rows, cut(rows.everything(), start, start + _DRAW_ROWS))
         i = 0
         # Small factors and single blocks gain nothing from BLAS's threads, and on a busy machine they wait for them.
         alone = len(rows) >= 2 * exact.FINE_ROWS and self.width <= _NARROW
@@ -186,7 +188,9 @@ class Accumulator:
         taken = 0
         with one_blas_thread():
             numbers = self.width * sum(count(chosen) for _, chosen in run)
-            results = stream(work, run) if numbers >= _SPREAD else map(work, run)
+            if numbers >= _SPREAD and self._pool is None:
+                self._pool = started(len(run))
+            results = stream(work, run, self._pool) if numbers >= _SPREAD else map(work, run)
             for (name, _), (found, whole) in zip(run, results, strict=False):
                 fold = self.folds[name]
                 squares = found.squares
@@ -224,7 +228,7 @@ class Accumulator:
 
     def _draw(self, rows: Given, chosen: Chosen) -> None:
         """Rows that may belong to the sample wait until there are enough of them to be worth a merge."""
-        priority = priorities(rows.columns(chosen, hashed_columns(self.width)))
+        priority = priorities(rows.columns(chosen, hashed_columns(self.width)).T)
         places = self._sample.candidates(priority)
         if len(places) == 0:
             return
@@ -326,9 +330,10 @@ def _multiplied(rows: Given, chosen: Chosen, shift: np.ndarray, level: int) -> _
 
 def _plainly(rows: Given, chosen: Chosen, shift: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray]]:
     """√w·(x − c) and √w·[y − c, 1] block by block; x is not copied where it lies ready and its shift is 0."""
-    d, step = rows.X.shape[1], exact.FINE_ROWS
+    d = rows.X.shape[1]
     ready = rows.direct and rows.weights is None and not shift[:d].any()
-    buffer = None if ready else np.empty((step, d))
+    step = count(chosen) if ready else exact.FINE_ROWS
+    buffer = None if ready else np.empty((step, d), order="F" if rows.by_columns else "C")
     rest = np.ones((step, len(shift) - d + 1))
     for start in range(0, count(chosen), step):
         some = cut(chosen, start, start + step)

@@ -28,6 +28,7 @@ class Given:
         self.weights = weights
         # BLAS can read these rows where they lie.
         self.direct = not self.sparse and self.X.dtype == np.float64 and self.X.dtype.isnative
+        self.by_columns = not self.sparse and self.X.ndim == 2 and self.X.strides[0] < self.X.strides[1]
 
     def __len__(self) -> int:
         return int(self.X.shape[0])
@@ -36,7 +37,10 @@ class Given:
         """Rows of x: a view where they lie together."""
         if self.sparse:
             return self.X[chosen].toarray()
-        return self.X[chosen] if isinstance(chosen, slice) else self.X.take(chosen, axis=0)
+        if isinstance(chosen, slice):
+            return self.X[chosen]
+        # take() would first copy all rows that do not lie one after the other.
+        return self.X.T[:, chosen].T if self.by_columns else self.X.take(chosen, axis=0)
 
     def block(self, chosen: Chosen) -> np.ndarray:
         """Rows of [x y], copied."""
@@ -53,7 +57,7 @@ class Given:
         d = self.X.shape[1]
         if self.sparse:
             return self.block(chosen)[:, which]
-        found = np.empty((count(chosen), len(which)))
+        found = np.empty((count(chosen), len(which)), order="F")
         for place, j in enumerate(which):
             column = self.X[:, j] if j < d else self.Y[:, j - d]  # type: ignore[index]
             found[:, place] = column[chosen]

@@ -12,6 +12,9 @@ from typing import Any
 
 import numpy as np
 
+from .._jit import kernel
+from ..data.folds import compiled
+
 SEED = 0x9E3779B97F4A7C15
 _COLUMNS = 8
 _PROBE = 256
@@ -81,16 +84,27 @@ def hashed_columns(width: int) -> list[int]:
     return list(range(width)) if width <= _COLUMNS else [*range(_COLUMNS - 1), width - 1]
 
 
-def priorities(Z: np.ndarray) -> np.ndarray:
+def priorities(columns: np.ndarray) -> np.ndarray:
     """One pseudo-random 64-bit number a row, made from the values in its hashed columns."""
-    h: Any = np.full(len(Z), SEED, dtype=np.uint64)
-    for j in range(Z.shape[1]):
-        bits = (Z[:, j] + 0.0).view(np.uint64)  # + 0.0 makes −0 and 0 one value
-        h = (h ^ bits) * np.uint64(0xBF58476D1CE4E5B9)
+    h: Any = np.full(columns.shape[1], SEED, dtype=np.uint64)
+    for column in columns:
+        bits = (column + 0.0).view(np.uint64)  # + 0.0 makes −0 and 0 one value
+        if compiled():
+            _stir(h, bits)
+            continue
+        h ^= bits
+        h *= np.uint64(0xBF58476D1CE4E5B9)
         h ^= h >> np.uint64(29)
     if len(np.unique(h[:_PROBE])) < min(len(h), _PROBE):
         h = h + _occurrence(h) * np.uint64(SEED)
     return _mixed(h)
+
+
+@kernel
+def _stir(h, bits):
+    for i in range(len(h)):
+        mixed = (h[i] ^ bits[i]) * np.uint64(0xBF58476D1CE4E5B9)
+        h[i] = mixed ^ (mixed >> np.uint64(29))
 
 
 def _mixed(h: np.ndarray) -> np.ndarray:
