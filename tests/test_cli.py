@@ -101,6 +101,23 @@ def test_fit_speaks_of_ridge_and_lasso_and_of_what_is_proven(capsys, table):
     assert "proven" in out and "digits" in out and "\033" not in out
 
 
+def test_fit_by_formula_finds_the_curve_and_the_model_predicts_by_it(capsys, tmp_path):
+    rng = np.random.default_rng(9)
+    x, z = rng.uniform(-2, 2, 300), rng.uniform(0.5, 9.0, 300)
+    y = 1.0 + x**3 - 2.0 * x + 4.0 * np.log(z) + 0.01 * rng.normal(size=300)
+    pl.DataFrame({"x": x, "z": z, "y": y}).write_csv(tmp_path / "t.csv")
+    formula = "y ~ poly(x, 3) + log(z)"
+    found = result(capsys, "fit", tmp_path / "t.csv", "--formula", formula, "-o", tmp_path / "m.tl")
+    estimates = {row["term"]: row["estimate"] for row in found["coefficients"]}
+    assert found["target"] == "y" and len(estimates) == 5 and found["certificate"]["status"] == "proven"
+    assert abs(estimates["log(z)"] - 4.0) < 0.01 and found["residual_std_error"] < 0.012
+    code, out, _ = run(capsys, "predict", tmp_path / "m.tl", tmp_path / "t.csv")
+    made = np.array([float(line) for line in out.splitlines()[1:]])
+    assert code == 0 and np.abs(made - y).max() < 0.06
+    code, _, error = run(capsys, "export", tmp_path / "m.tl", "--to", "c")
+    assert code == 2 and "formula" in error
+
+
 def test_columns_stand_on_their_decimal_points(capsys, table):
     _, out, _ = run(capsys, "fit", table / "t.csv", "--target", "y", "--features", "x,z,colour")
     lines = out.splitlines()

@@ -120,3 +120,55 @@ def test_the_command_writes_files_and_says_how_well_they_agree(fitted, tmp_path,
         space["predict"]({"x": 1.0, "kind": "zzz", "ok": True})
     with pytest.raises(ValueError, match="missing"):
         space["predict"]({"x": None, "kind": "b", "ok": True})
+
+
+@pytest.mark.parametrize("learner", ["gradient", "classes"])
+def test_online_learners_are_exported_as_what_they_predict_next(learner, tmp_path):
+    rng = np.random.default_rng(3)
+    x, kind = rng.normal(size=120), rng.choice(["a", "it's"], 120)
+    y = x + (kind == "a") + 0.1 * rng.normal(size=120)
+    frame = pl.DataFrame({"x": x, "kind": kind, "y": np.where(y > 0.5, "yes", "no") if learner == "classes" else y})
+    frame.write_csv(tmp_path / "t.csv")
+    line = ["stream", str(tmp_path / "t.csv"), "--target", "y", "-q", "--save", str(tmp_path / "m.tl")]
+    assert main([*line, "--learner", "recursive" if learner == "gradient" else "mixture"]) == 0
+    assert main(["export", str(tmp_path / "m.tl")]) == 2  # predicts by more than a sum
+    assert main([*line, "--learner", "gradient", "--rate", "0.05"]) == 0
+    opened = open_model(str(tmp_path / "m.tl"))
+    wanted = np.concatenate([opened.scores(X) for _, X in opened.frames(frame, [])])
+    for to in TARGETS:
+        assert main(["export", str(tmp_path / "m.tl"), "--to", to, "-o", str(tmp_path / f"m.{to}")]) == 0
+    query = (tmp_path / "m.sql").read_text()
+    base = sqlite3.connect(":memory:")
+    base.create_function("exp", 1, np.exp)
+    base.execute("CREATE TABLE data (x, kind, y)")
+    base.executemany("INSERT INTO data VALUES (?, ?, ?)", frame.rows())
+    column = "probability" if learner == "classes" else "prediction"
+    found = [row[0] for row in base.execute(f'SELECT "{column}" FROM ({query})')]
+    assert np.allclose(found, wanted, rtol=1e-12, atol=1e-12)
+    assert np.allclose(pl.SQLContext(data=frame).execute(query, eager=True)[column], wanted, rtol=1e-12, atol=1e-12)
+
+
+def test_dates_are_numbers_of_days_in_sql(tmp_path):
+    import datetime
+
+    rng = np.random.default_rng(4)
+    days = rng.integers(0, 20_000, 80)
+    frame = pl.DataFrame(
+        {
+            "when": [datetime.date(1970, 1, 1) + datetime.timedelta(int(d)) for d in days],
+            "y": 0.01 * days + rng.normal(size=80),
+        }
+    )
+    frame.write_csv(tmp_path / "t.csv")
+    assert main(["fit", str(tmp_path / "t.csv"), "--target", "y", "-q", "-o", str(tmp_path / "m.tl")]) == 0
+    opened = open_model(str(tmp_path / "m.tl"))
+    made = export(opened.record, "sql")
+    assert made.difference <= TOLERANCE and "days since 1970-01-01" in made.text
+    wanted = np.concatenate([opened.scores(X) for _, X in opened.frames(frame, [])])
+    counted = frame.with_columns(pl.col("when").cast(pl.Int32).cast(pl.Float64))
+    found = pl.SQLContext(data=counted).execute(made.text, eager=True)["prediction"]
+    assert np.allclose(found, wanted, rtol=1e-12)
+    base = sqlite3.connect(":memory:")
+    base.execute('CREATE TABLE data ("when", y)')
+    base.executemany("INSERT INTO data SELECT julianday(?) - 2440587.5, ?", [(str(d), v) for d, v in frame.rows()])
+    assert np.allclose([row[-1] for row in base.execute(made.text)], wanted, rtol=1e-12)

@@ -76,9 +76,14 @@ def final_row(state: Any) -> dict[str, Any]:
         "counter": int(state.record.examples),
         "weight": state.weight,
         **state.last,
-        "best_fixed_loss": found.get("comparator_loss"),
-        "regret": found.get("regret"),
-        "bound": found.get("bound"),
+        **{
+            name: value if value is not None and math.isfinite(value) else None
+            for name, value in (
+                ("best_fixed_loss", found.get("comparator_loss")),
+                ("regret", found.get("regret")),
+                ("bound", found.get("bound")),
+            )
+        },
         "interrupted": state.interrupted,
         "certificate": found,
         "final": True,

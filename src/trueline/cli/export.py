@@ -35,14 +35,14 @@ def export(
     from ..errors import UsageError
     from ..model.export import export as write
     from .console import emit, say
-    from .models import open_model
+    from .models import as_linear, open_model
     from .output import check_place, whole
 
     if output is not None:
         check_place(output)
     if to == "onnx" and output is None:
         raise UsageError("an ONNX graph is binary; give -o model.onnx", where="output")
-    made = write(open_model(model).record, to, table=table)
+    made = write(as_linear(open_model(model)), to, table=table)
     if output is not None:
         with whole(output) as scratch:
             scratch.write_bytes(made.content)

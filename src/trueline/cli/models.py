@@ -100,6 +100,32 @@ class Opened:
         return self.kind == "mixture" or bool(getattr(self.record, "probabilistic", False))
 
 
+def as_linear(opened: Opened) -> Any:
+    """What predicts in an online learner as a linear record; other records as they are."""
+    record = opened.record
+    if opened.kind != "online":  # the forward step and mixtures predict by more than w·x, and export refuses them
+        return record
+    from ..model.linear import LinearModel
+
+    if len(getattr(record, "heads", (1,))) > 1:
+        raise UsageError(
+            f"{opened.path} holds one learner a class, whose probabilities no target can write; stream two labels, or fit",
+            where="model",
+        )
+    loss = getattr(getattr(record, "loss", None), "name", "squared")
+    link = {"logistic": "logistic", "poisson": "log", "gamma": "log", "tweedie": "log"}.get(loss, "identity")
+    link = "sign" if opened.classes and link == "identity" else link
+    return LinearModel(
+        tuple(opened.names),
+        record.coef,
+        float(record.intercept),
+        (opened.target or "y",),
+        opened.schema,
+        link,
+        opened.classes,
+    )
+
+
 def places(terms: Any, wanted: list[str]) -> list[int]:
     """Where each wanted term stands, −1 where it does not."""
     index = {term: j for j, term in enumerate(terms)}

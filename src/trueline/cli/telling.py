@@ -91,7 +91,10 @@ def certificate_text(certificate: dict[str, Any]) -> str:
     """The certificate in one plain line."""
     from ..certify.records import from_dict
 
-    line = str(from_dict(certificate))
+    proof = from_dict(certificate)
+    line = str(proof)
+    if certificate.get("kind") in ("online", "stream") and not np.isfinite(proof.bound) and proof.advice:  # type: ignore[attr-defined]
+        line = f"not proven: loss {proof.loss:.6g} over {proof.examples:,} examples; {proof.advice}"  # type: ignore[attr-defined]
     head, _, rest = line.partition(":")
     colour = "green" if certificate.get("proven") else "yellow"
     return f"{paint(head, colour)}{':' if rest else ''}{rest}"
@@ -105,7 +108,12 @@ def wrapped(text: str, room: int) -> list[str]:
     bare = re.sub(r"\033\[\d+m", "", text)
     if len(bare) <= room:
         return [text]
-    lines = textwrap.wrap(bare, room, subsequent_indent="  ", break_long_words=False)
+    whole = re.sub(
+        r"(?<=\w) (?=[\d∞-])|(?<=\d) (?=digits|examples|mistakes|rows)", "\0", bare
+    )  # a number stays with its name
+    lines = [
+        line.replace("\0", " ") for line in textwrap.wrap(whole, room, subsequent_indent="  ", break_long_words=False)
+    ]
     head = bare.partition(":")[0]
     if text != bare and lines[0].startswith(head):
         lines[0] = text[: text.index(head) + len(head)] + "\033[0m" + lines[0][len(head) :]

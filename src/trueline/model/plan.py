@@ -14,6 +14,8 @@ import numpy as np
 
 from ..errors import UsageError
 
+HIDDEN = "\0"  # the level of a stream's categories that no row has
+
 
 @dataclasses.dataclass(frozen=True)
 class Input:
@@ -92,7 +94,9 @@ def plan_of(model: Any) -> Plan:
         target, terms = made["target"], tuple(made["terms"])
     else:
         raise UsageError(
-            f"a model of kind {getattr(model, 'kind', type(model).__name__)!r} has no formula to export", where="model"
+            f"a model of kind {getattr(model, 'kind', type(model).__name__)!r} predicts by more than one sum of weights times "
+            "columns, so there is no formula to export; fit, or stream with --learner gradient and a --rate",
+            where="model",
         )
     schema = getattr(model, "schema", None)
     if schema is not None and schema.formula is not None:
@@ -127,5 +131,9 @@ def _inputs(schema: Any, coef: np.ndarray, terms: tuple[str, ...]) -> tuple[Inpu
         elif schema.missing == "indicator" and column.missing:
             missing = weight(f"{column.name}[missing]")
         unseen = zero if schema.unseen == "ignore" else None
-        made.append(Input(column.name, column.kind, weights, tuple(column.levels), missing, unseen))
+        real = [k for k, level in enumerate(column.levels) if level != HIDDEN]
+        if column.levels:
+            weights = weights[:, real]
+        levels = tuple(column.levels[k] for k in real)
+        made.append(Input(column.name, column.kind, weights, levels, missing, unseen))
     return tuple(made)

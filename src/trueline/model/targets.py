@@ -60,11 +60,6 @@ def sql_terms(plan: Plan, piece: int) -> str:
 def _sql_term(column: Input, piece: int) -> str:
     name, weights = identifier(column.name), column.weights[piece]
     absent = None if column.missing is None else number(column.missing[piece])
-    if column.kind == "date":
-        raise UsageError(
-            f"column {column.name!r} is a date, which each database counts in its own way; derive a number of days, and fit on that",
-            where=column.name,
-        )
     if column.kind == "category":
         cases = [f"WHEN {name} = {literal(level)} THEN {number(w)}" for level, w in zip(column.levels, weights)]
         if absent is not None:
@@ -82,7 +77,7 @@ def _sql_term(column: Input, piece: int) -> str:
 def write_sql(plan: Plan, table: str) -> bytes:
     """A query: derived columns and the filter inside, the prediction outside."""
     one_score(plan, "sql")
-    source = identifier(table)
+    source, note = identifier(table), _sql_dates(plan)
     if plan.derive:
         added = ", ".join(f"{expression} AS {identifier(name)}" for name, expression in plan.derive)
         source = f"(SELECT *, {added} FROM {source}) AS derived"
@@ -98,8 +93,21 @@ def write_sql(plan: Plan, table: str) -> bytes:
         )
         inner = f"(SELECT *, {members} FROM {source}{where}) AS members"
     if plan.link == "identity":
-        return f'SELECT *, {score} AS "prediction"\nFROM {inner}'.encode()
-    return f'SELECT *, {_sql_link(plan)}\nFROM (SELECT *, {score} AS "score" FROM {inner}) AS scored'.encode()
+        return f'{note}SELECT *, {score} AS "prediction"\nFROM {inner}'.encode()
+    return f'{note}SELECT *, {_sql_link(plan)}\nFROM (SELECT *, {score} AS "score" FROM {inner}) AS scored'.encode()
+
+
+def _sql_dates(plan: Plan) -> str:
+    """Databases count dates each in their own way: a comment says in what unit the query takes them."""
+    names = [identifier(column.name) for column in plan.inputs if column.kind == "date"]
+    if not names:
+        return ""
+    first = names[0].replace("\n", " ")
+    listed = ", ".join(names).replace("\n", " ")
+    return (
+        f"-- {listed}: the number of days since 1970-01-01, fractions for the time of day.\n"
+        f"-- SQLite: julianday({first}) - 2440587.5; PostgreSQL: extract(epoch from {first}) / 86400.0\n"
+    )
 
 
 def _sql_link(plan: Plan) -> str:
