@@ -221,7 +221,9 @@ def test_intervals_cover():
     assert 0.85 < np.mean(hits) < 0.95
 
 
-@pytest.mark.parametrize("options", [{"fraction": 0.5}, {"surface": "interpolate"}, {"delta": 0.3}], ids=str)
+@pytest.mark.parametrize(
+    "options", [{"fraction": 0.5}, {"surface": "interpolate"}, {"delta": 0.3}, {"fraction": "gcv"}], ids=str
+)
 def test_saved_and_loaded_predictions_are_identical(options, tmp_path):
     X, y = wave(60, 1, seed=8)
     model = tl.LocalRegression(**options).fit(X, y)
@@ -231,6 +233,10 @@ def test_saved_and_loaded_predictions_are_identical(options, tmp_path):
     np.testing.assert_array_equal(same.predict(Q), model.predict(Q))
     np.testing.assert_array_equal(same.standard_errors(Q), model.standard_errors(Q))
     assert same.get_params() == model.get_params() and str(same.certificate_) == str(model.certificate_)
+    fitted = {name for name in vars(model) if name.endswith("_") and name not in ("model_", "certificate_")}
+    assert fitted <= set(vars(same)) and {"robustness_", "fitted_"} <= fitted
+    for name in fitted:
+        np.testing.assert_array_equal(getattr(same, name), getattr(model, name))
 
 
 @pytest.mark.parametrize(

@@ -36,6 +36,8 @@ MOST_SORTED, MOST_SCATTERED = 2e10, 4e8
 MOST_VARIABLES = 4  # a cell has 2^p corners
 SHARES = (64, 8)  # rows of a cell: the neighbourhood's over this, in one and in several variables
 CHECKED = 200
+ARRAYS = ("Z", "y", "case", "robust", "unit", "fitted", "nodes", "knots")
+LATER = ("robustness", "tried", "scores")  # not in older files
 GAUSSIAN_WIDTH = 3.0  # with a fraction, τ is the distance of the last neighbour over this
 
 
@@ -76,6 +78,9 @@ class LocalModel:
     nodes: np.ndarray = dataclasses.field(default_factory=lambda: np.zeros((0, 3)))
     knots: np.ndarray = dataclasses.field(default_factory=lambda: np.zeros(0))
     certificate: MonotoneCertificate | None = None
+    robustness: np.ndarray = dataclasses.field(default_factory=lambda: np.zeros(0))  # ``robust`` in the rows' order
+    tried: np.ndarray = dataclasses.field(default_factory=lambda: np.zeros(0))  # widths, where one was chosen
+    scores: np.ndarray = dataclasses.field(default_factory=lambda: np.zeros(0))
     left_out: np.ndarray = dataclasses.field(default_factory=lambda: np.zeros(0), repr=False)  # not saved
 
     @property
@@ -212,8 +217,7 @@ class LocalModel:
         return found[:, 0], t_quantile(level, self.left) * self.sigma * np.sqrt(variance)
 
     def to_state(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
-        names = ("Z", "y", "case", "robust", "unit", "fitted", "nodes", "knots")
-        arrays = {name: np.asarray(getattr(self, name)) for name in names}
+        arrays = {name: np.asarray(getattr(self, name)) for name in (*ARRAYS, *LATER)}
         if self.cells is not None:
             arrays |= {f"cells.{name}": getattr(self.cells, name) for name in k_d.ARRAYS}
         plain = {name: float(getattr(self, name)) for name in ("sigma", "trace", "left", "gcv", "cv")}
@@ -227,9 +231,8 @@ class LocalModel:
 
     @classmethod
     def from_state(cls, arrays: dict[str, np.ndarray], meta: dict[str, Any]) -> LocalModel:
-        own: dict[str, Any] = {
-            name: arrays[name] for name in ("Z", "y", "case", "robust", "unit", "fitted", "nodes", "knots")
-        }
+        own: dict[str, Any] = {name: arrays[name] for name in ARRAYS}
+        own |= {name: arrays[name] for name in LATER if name in arrays}
         tree = Cells(*(arrays[f"cells.{name}"] for name in k_d.ARRAYS)) if "cells.side" in arrays else None
         proof: Any = None if meta["certificate"] is None else from_dict(meta["certificate"])
         return cls(
@@ -325,6 +328,8 @@ def fit_local(
     _figures(model, found)
     model.fitted = np.empty(n)
     model.fitted[order] = found[:, 0]
+    model.robustness = np.empty(n)
+    model.robustness[order] = model.robust
     return model
 
 
@@ -464,8 +469,8 @@ def choose(
     terms: tuple[str, ...],
     by: str,
     rule: str,
-) -> tuple[LocalModel, np.ndarray, np.ndarray]:
-    """(the model of least score, widths tried, their scores) by generalised or leave-one-out cross-validation.
+) -> LocalModel:
+    """The model of least score, with the widths tried and their scores, by generalised or leave-one-out cross-validation.
 
     With robust iterations both rules take the leave-one-out errors, clipped at three times their smallest MAD.
     """
@@ -477,4 +482,6 @@ def choose(
         case = models[0].case if models[0].case.size else None
         limit = 3.0 * min(mad(model.left_out, case) for model in models)
         scores = np.array([np.average(np.minimum(model.left_out**2, limit**2), weights=case) for model in models])
-    return models[int(np.nanargmin(np.where(np.isfinite(scores), scores, np.inf)))], grid, scores
+    best = models[int(np.nanargmin(np.where(np.isfinite(scores), scores, np.inf)))]
+    best.tried, best.scores = grid, scores
+    return best

@@ -108,10 +108,8 @@ class LocalRegression(Saved, RegressorMixin, BaseEstimator):
             if sample_weight.min() == sample_weight.max() == 1.0:
                 sample_weight = None
         terms = as_terms(getattr(self, "feature_names_in_", None), X.shape[1])
-        for name in ("tried_", "scores_"):
-            self.__dict__.pop(name, None)
         if isinstance(width, str):
-            model, self.tried_, self.scores_ = choose(X, y, sample_weight, settings, terms, by, width)
+            model = choose(X, y, sample_weight, settings, terms, by, width)
         else:
             fixed = {"fraction": width} if by == "fraction" else {"bandwidth": width}
             chosen = Settings(**(vars(settings) | fixed))
@@ -122,16 +120,7 @@ class LocalRegression(Saved, RegressorMixin, BaseEstimator):
             fitted[~kept] = model.evaluate(rows[~kept])[:, 0]
             model.fitted = fitted
         self._hold(model)
-        self.robustness_ = self._in_order(X, model)
         return self
-
-    @staticmethod
-    def _in_order(X: np.ndarray, model: LocalModel) -> np.ndarray:
-        if X.shape[1] > 1:
-            return model.robust
-        out = np.empty(len(X))
-        out[np.argsort(X[:, 0], kind="stable")] = model.robust
-        return out
 
     def _width(self) -> tuple[str, Any]:
         if self.bandwidth is not None and self.fraction is not None:
@@ -148,11 +137,13 @@ class LocalRegression(Saved, RegressorMixin, BaseEstimator):
 
     def _hold(self, model: LocalModel) -> None:
         self.model_ = model
-        self.fitted_ = model.fitted
+        self.fitted_, self.robustness_ = model.fitted, model.robustness
         self.degrees_of_freedom_, self.sigma_, self.gcv_, self.cv_ = model.trace, model.sigma, model.gcv, model.cv
         self.certificate_ = model.certificate
-        self.__dict__.pop("fraction_", None)
-        self.__dict__.pop("bandwidth_", None)
+        for name in ("fraction_", "bandwidth_", "tried_", "scores_"):
+            self.__dict__.pop(name, None)
+        if model.tried.size:
+            self.tried_, self.scores_ = model.tried, model.scores
         if model.settings.bandwidth is None:
             self.fraction_ = model.settings.fraction
         else:
