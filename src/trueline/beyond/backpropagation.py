@@ -19,6 +19,37 @@ FIRST, SECOND, FLOOR = 0.9, 0.999, 1e-8  # Adam's memories and the floor of its 
 
 
 @kernel(reassociate=True)
+def score(units: Any, weights: Any, bias: float, out: Any) -> None:
+    """The one output of each row: BLAS is slow on matrices of one column."""
+    for i in range(units.shape[0]):
+        total = bias
+        for j in range(weights.size):
+            total += units[i, j] * weights[j]
+        out[i] = total
+
+
+@kernel(reassociate=True)
+def excite(activation: Any, units: Any, biases: Any) -> None:
+    """h = activation(a + b), in place."""
+    for i in range(units.shape[0]):
+        for j in range(biases.size):
+            units[i, j] = activation.value(units[i, j] + biases[j])
+
+
+@kernel(reassociate=True)
+def blame(activation: Any, units: Any, delta: Any, weights: Any, slopes: Any, under: Any) -> None:
+    """The last layer backwards in one pass: its gradient, and δ of the units below."""
+    slopes[:] = 0.0
+    for i in range(units.shape[0]):
+        d = delta[i]
+        slopes[weights.size] += d
+        for j in range(weights.size):
+            h = units[i, j]
+            slopes[j] += h * d
+            under[i, j] = d * weights[j] * activation.slope(h)
+
+
+@kernel(reassociate=True)
 def forward(activation: Any, sizes: Any, theta: Any, units: Any, room: int, b: int) -> None:
     """Fill the units of b rows from the inputs in the first layer."""
     at, o = 0, 0
@@ -26,17 +57,14 @@ def forward(activation: Any, sizes: Any, theta: Any, units: Any, room: int, b: i
         n, m = sizes[layer], sizes[layer + 1]
         below = units[at : at + b * n].reshape((b, n))
         at += room * n
-        above = units[at : at + b * m].reshape((b, m))
-        np.dot(below, theta[o : o + n * m].reshape((n, m)), above)
-        o += n * m
-        last = layer == sizes.size - 2
-        for i in range(b):
-            for j in range(m):
-                above[i, j] += theta[o + j]
-            if not last:
-                for j in range(m):
-                    above[i, j] = activation.value(above[i, j])
-        o += m
+        if layer == sizes.size - 2:
+            score(below, theta[o : o + n], theta[o + n], units[at : at + b])
+        else:
+            above = units[at : at + b * m].reshape((b, m))
+            np.dot(below, theta[o : o + n * m].reshape((n, m)), above)
+            o += n * m
+            excite(activation, above, theta[o : o + m])
+            o += m
 
 
 @kernel(reassociate=True)
@@ -49,9 +77,14 @@ def backward(activation: Any, sizes: Any, theta: Any, units: Any, deltas: Any, s
     for layer in range(sizes.size - 2, -1, -1):
         n, m = sizes[layer], sizes[layer + 1]
         o -= (n + 1) * m
-        delta = deltas[at : at + b * m].reshape((b, m))
+        here = at
         at -= room * n
         below = units[at : at + b * n].reshape((b, n))
+        if layer == sizes.size - 2:
+            under = deltas[at : at + b * n].reshape((b, n))
+            blame(activation, below, deltas[here : here + b], theta[o : o + n], slopes[o : o + n + 1], under)
+            continue
+        delta = deltas[here : here + b * m].reshape((b, m))
         np.dot(below.T, delta, slopes[o : o + n * m].reshape((n, m)))
         for j in range(m):
             slopes[o + n * m + j] = 0.0
