@@ -109,7 +109,7 @@ def unseen(seeds: Any) -> list[Case]:
     cases: list[Case] = []
     for seed in seeds:
         room, far, near, delay = stranger(seed)
-        cases.append((f"{room.reverberation:.2f} s, from {room.lowest:.0f} Hz", room, far, near,
+        cases.append((f"seed {seed}: {room.reverberation:.2f} s, from {room.lowest:.0f} Hz", room, far, near,
                       {"seed": seed, "delay": delay}))  # fmt: skip
     return cases
 
