@@ -112,6 +112,11 @@ class NeuralNetwork(_Regression):
         self.n_iter_ = len(self.record_.progress)
         return self
 
+    def _adopt(self, record: Any) -> None:
+        super()._adopt(record)
+        if record.progress:  # a fit, not a stream
+            self.n_iter_ = len(record.progress)
+
     @property
     def weights_(self) -> list[tuple[np.ndarray, np.ndarray]]:
         record, found, at = self._fitted(), [], 0
