@@ -165,10 +165,81 @@ def test_dates_are_numbers_of_days_in_sql(tmp_path):
     made = export(opened.record, "sql")
     assert made.difference <= TOLERANCE and "days since 1970-01-01" in made.text
     wanted = np.concatenate([opened.scores(X) for _, X in opened.frames(frame, [])])
-    counted = frame.with_columns(pl.col("when").cast(pl.Int32).cast(pl.Float64))
+    counted = frame.with_columns(pl.col("when").cast(pl.Int32))  # whole numbers: weights must not become decimals
     found = pl.SQLContext(data=counted).execute(made.text, eager=True)["prediction"]
-    assert np.allclose(found, wanted, rtol=1e-12)
+    assert found.dtype == pl.Float64 and np.allclose(found, wanted, rtol=1e-12)
     base = sqlite3.connect(":memory:")
     base.execute('CREATE TABLE data ("when", y)')
     base.executemany("INSERT INTO data SELECT julianday(?) - 2440587.5, ?", [(str(d), v) for d, v in frame.rows()])
     assert np.allclose([row[-1] for row in base.execute(made.text)], wanted, rtol=1e-12)
+
+
+@pytest.fixture(scope="module")
+def formulas(tmp_path_factory):
+    """A table of awkward columns: whole numbers, dates far from zero, levels with quotes, a boolean."""
+    folder = tmp_path_factory.mktemp("formulas")
+    rng = np.random.default_rng(11)
+    n = 150
+    frame = pl.DataFrame(
+        {
+            "x": rng.normal(40.0, 15.0, n),
+            "count": rng.integers(0, 30, n),
+            "z": rng.random(n) * 3,
+            "kind": rng.choice(["it's", "b", "c"], n),
+            "ok": rng.random(n) < 0.5,
+            "y": rng.normal(size=n),
+        }
+    )
+    frame.write_parquet(folder / "t.parquet")
+    return folder, frame
+
+
+@pytest.mark.parametrize(
+    "formula",
+    [
+        "y ~ poly(x, 3) + log(z)",
+        "y ~ poly(x, 9) + poly(count, 5) + log(count + 1) + ok",
+        "y ~ kind * x + poly(count, 2):z + sqrt(z) + square(count) + abs(x) + z:count",
+        "y ~ gaussian(x, 4) + sigmoid(z, 3) + exp(z) + sin(x) + log10(z) + log(z + 0.5)",
+        "y ~ poly(x, 2) - 1 + kind",
+    ],
+)
+def test_formulas_become_expressions(formulas, formula, tmp_path):
+    folder, frame = formulas
+    path = str(tmp_path / "m.tl")
+    assert main(["fit", str(folder / "t.parquet"), "--formula", formula, "-q", "-o", path]) == 0
+    opened = open_model(path)
+    (X,) = [X for _, X in opened.frames(frame, [])]
+    wanted = opened.scores(X)
+    size = np.abs(X) @ np.abs(opened.record.coef) + np.abs(opened.record.intercept)
+    made = {to: export(opened.record, to) for to in ("sql", "python", "c")}
+    assert all(one.rows == 200 and one.difference <= TOLERANCE for one in made.values() if one.difference is not None)
+    assert made["sql"].difference is not None and made["python"].difference is not None
+    base = sqlite3.connect(":memory:")
+    base.execute(f"CREATE TABLE data ({', '.join(frame.columns)})")
+    base.executemany(f"INSERT INTO data VALUES ({', '.join('?' * frame.width)})", frame.rows())
+    space = {}
+    exec(made["python"].text, space)
+    found = {
+        "polars": pl.SQLContext(data=frame).execute(made["sql"].text, eager=True)["prediction"].to_numpy(),
+        "sqlite": np.array([row[-1] for row in base.execute(made["sql"].text)]),
+        "python": np.array([space["predict"](row) for row in frame.rows(named=True)]),
+    }
+    for name, values in found.items():
+        assert np.max(np.abs(values - wanted) / size) <= TOLERANCE, name
+    for to in ("json", "onnx"):
+        with pytest.raises(UsageError, match="sql, python or c"):
+            export(opened.record, to)
+
+
+def test_what_is_no_expression_of_one_row_is_named(formulas, tmp_path):
+    folder, _ = formulas
+    path = str(tmp_path / "m.tl")
+    for formula, name in (("y ~ lag(x, 1)", r"lag\(x, 1\)"), ("y ~ spline(x, 5)", r"spline\(x\)\[1\]")):
+        assert main(["fit", str(folder / "t.parquet"), "--formula", formula, "-q", "-o", path]) == 0
+        for to in ("sql", "python", "c"):
+            with pytest.raises(UsageError, match=name):
+                export(open_model(path).record, to)
+    assert main(["fit", str(folder / "t.parquet"), "--formula", "y ~ x + kind + ok", "-q", "-o", path]) == 0
+    for to in TARGETS:  # a list of columns is no obstacle
+        assert export(open_model(path).record, to).difference <= TOLERANCE

@@ -44,7 +44,7 @@ def export(model: Any, to: str, *, table: str = "data", check: bool = True) -> E
     >>> from trueline.model.linear import LinearModel
     >>> made = export(LinearModel(("a", "b"), np.array([1.0, -2.0]), 0.5, ("y",)), "sql")
     >>> print(made.text)
-    SELECT *, 0.5 + 1.0 * "a" + -2.0 * "b" AS "prediction"
+    SELECT *, 0.5e0 + 1.0e0 * "a" + -2.0e0 * "b" AS "prediction"
     FROM "data"
     >>> made.difference <= 1e-12
     True
@@ -61,6 +61,11 @@ def export(model: Any, to: str, *, table: str = "data", check: bool = True) -> E
             f"the model uses the SQL expression {expression!r}, which only --to sql can carry along; "
             "use that, or fit on a table that already has the column",
             where=plan.derive[0][0] if plan.derive else "where",
+        )
+    if plan.formula is not None and to in ("json", "onnx"):
+        term = next((term for term in plan.terms if term not in {column.name for column in plan.inputs}), plan.terms[0])
+        raise UsageError(
+            f"the model uses {term!r} of its formula, which {to} cannot carry along; use sql, python or c", where=term
         )
     write, run = known[to]
     content = write(plan, table)
@@ -83,6 +88,10 @@ def export(model: Any, to: str, *, table: str = "data", check: bool = True) -> E
 
 def expected(model: Any, plan: Plan, rows: list[dict[str, Any]]) -> tuple[np.ndarray, np.ndarray]:
     """The model's own scores on these rows, and Σ|w_i x_i|."""
+    if plan.formula is not None:
+        X = model.schema.encode({c.name: [row[c.name] for row in rows] for c in plan.inputs}).X
+        parts = plan.intercepts + X @ plan.coef.T, np.abs(plan.intercepts) + np.abs(X) @ np.abs(plan.coef).T
+        return parts[0], parts[1].max(axis=1)
     own, size = plan.scores(rows)
     if not plan.derive and hasattr(model, "score"):
         if getattr(model, "schema", None) is None:
@@ -109,11 +118,33 @@ def sample_rows(plan: Plan, count: int = 200) -> list[dict[str, Any]]:
                 value = draw.random() < 0.5
             elif column.kind == "date":
                 value = float(draw.randrange(0, 30_000))
+            elif plan.formula is not None:
+                value = _inside(plan.formula, column.name, draw)
             else:
                 value = draw.gauss(0.0, 1.0) * 10.0 ** draw.choice([-3, 0, 0, 1, 2, 4])
             row[column.name] = None if absent and i else value
         rows.append(row)
     return rows
+
+
+def _inside(formula: Any, name: str, draw: random.Random) -> float:
+    """A value where the functions of a column are defined: half of them where its polynomials or bumps were fitted."""
+    own = [f for product in formula.products for f in product if f.column == name]
+    least, small, middle = -math.inf, False, list[tuple[float, float]]()
+    for f in own:
+        if f.kind == "log" or getattr(f, "function", "") in ("log1p", "log2", "log10", "sqrt"):
+            least = max(least, -1.0 if getattr(f, "function", "") == "log1p" else -getattr(f, "shift", 0.0))
+        small = small or getattr(f, "function", "") == "exp"
+        if getattr(f, "orthogonal", None) is not None:
+            middle.append((f.orthogonal.centre, f.orthogonal.scale))
+        elif getattr(f, "centres", ()):
+            middle.append((f.centres[len(f.centres) // 2], f.centres[-1] - f.centres[0]))
+    if middle and draw.random() < 0.5:
+        centre, scale = draw.choice(middle)
+        value = centre + scale * draw.uniform(-2.0, 2.0)
+    else:
+        value = draw.gauss(0.0, 1.0) * 10.0 ** draw.choice([-3, 0, 0, 1] + [2, 4] * (not small))
+    return value if value > least else least + abs(value - least) + 1e-3
 
 
 def linked(plan: Plan, scores: np.ndarray) -> np.ndarray:

@@ -1,7 +1,8 @@
 """A fitted model as one expression over the input columns: what every export target writes down in its language.
 
 prediction = link(Σ_k share_k · clip(intercept_k + Σ_j w_kj·x_j, low_k, high_k)), where a term x_j is a column's number,
-the 0/1 of a category's level, or the 0/1 of a missing value. A plain linear model is one piece without ends.
+the 0/1 of a category's level, or the 0/1 of a missing value. A plain linear model is one piece without ends. Where a
+formula makes terms of functions and products of columns, the plan carries the formula and a weight a term.
 """
 
 from __future__ import annotations
@@ -43,6 +44,9 @@ class Plan:
     classes: tuple[Any, ...] = ()
     derive: tuple[tuple[str, str], ...] = ()
     where: str | None = None
+    formula: Any = None  # with its terms and their weights (pieces × terms); the inputs then have no weights
+    terms: tuple[str, ...] = ()
+    coef: np.ndarray = dataclasses.field(default_factory=lambda: np.zeros((0, 0)))
 
     @property
     def outputs(self) -> int:
@@ -99,15 +103,36 @@ def plan_of(model: Any) -> Plan:
             where="model",
         )
     schema = getattr(model, "schema", None)
-    if schema is not None and schema.formula is not None:
-        raise UsageError(
-            f"the model's terms come from the formula {str(schema.formula.get('text', schema.formula))[:120]!r}, which no target can write; "
-            "fit on derived columns (--derive name=expression) and export to SQL",
-            where="formula",
-        )
-    inputs = _plain_inputs(pieces[0], terms) if schema is None else _inputs(schema, pieces[0], terms)
     derive, where = ((), None) if schema is None else (tuple(schema.derive), schema.where)
-    return Plan(target, inputs, pieces[1], pieces[2], *ends, link, classes, derive, where)
+    formula = _functions(schema)
+    if formula is not None:
+        inputs = _columns(schema, len(pieces[0]))
+        extra: tuple[Any, ...] = (formula, terms, pieces[0])
+    else:
+        inputs = _plain_inputs(pieces[0], terms) if schema is None else _inputs(schema, pieces[0], terms)
+        extra = ()
+    return Plan(target, inputs, pieces[1], pieces[2], *ends, link, classes, derive, where, *extra)
+
+
+def _functions(schema: Any) -> Any:
+    """The formula of a model, where it is more than a list of columns."""
+    if schema is None or schema.formula is None:
+        return None
+    from ..data.basis import Identity
+    from ..data.formula import Formula
+
+    formula = Formula.from_dict(schema.formula)
+    plain = all(len(product) == 1 and isinstance(product[0], Identity) for product in formula.products)
+    return None if plain else formula
+
+
+def _columns(schema: Any, pieces: int) -> tuple[Input, ...]:
+    """The columns that a formula reads; a formula takes no missing values."""
+    unseen = np.zeros(pieces) if schema.unseen == "ignore" else None
+    return tuple(
+        Input(column.name, column.kind, np.zeros((pieces, 0)), tuple(column.levels), None, unseen)
+        for column in schema.columns
+    )
 
 
 def _plain_inputs(coef: np.ndarray, terms: tuple[str, ...]) -> tuple[Input, ...]:

@@ -1,42 +1,21 @@
 """The languages of export: each has a writer (plan to bytes) and a runner that executes what was written.
 
-Numbers are written by ``repr``: the shortest text that reads back as the same float64. Names and levels are quoted
-as each language asks. Every runner gives the score before the link: that is what is compared.
+Numbers are written by ``repr``: the shortest text that reads back as the same float64; in SQL always with an exponent,
+because 0.5 may be a decimal there and 0.5e0 is not. Names and levels are quoted as each language asks. Every runner
+gives the score before the link: that is what is compared.
 """
 
 from __future__ import annotations
 
-import ctypes
 import json
 import math
-import os
-import re
-import shutil
-import subprocess
-import tempfile
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from ..errors import UsageError
+from .cfunction import run_c, write_c
+from .infix import PYTHON, CannotRun, number, one_score, sql_dialect, terms
 from .plan import Input, Plan
-
-
-class CannotRun(Exception):
-    """What was written cannot be run on this machine."""
-
-
-def number(value: Any) -> str:
-    return repr(float(value))
-
-
-def one_score(plan: Plan, to: str) -> None:
-    if plan.outputs > 1:
-        raise UsageError(
-            f"a model with {plan.outputs} scores a row cannot become {to}; use json, python or onnx", where="to"
-        )
-
 
 # SQL
 
@@ -51,10 +30,11 @@ def literal(text: Any) -> str:
 
 def sql_terms(plan: Plan, piece: int) -> str:
     """intercept + Σ w·x of one piece."""
-    parts = [number(plan.intercepts[piece])]
-    for column in plan.inputs:
-        parts.append(_sql_term(column, piece))
-    return " + ".join(part for part in parts if part)
+    if plan.formula is not None:
+        parts = terms(plan, piece, sql_dialect(number, identifier, literal))
+    else:
+        parts = [_sql_term(column, piece) for column in plan.inputs]
+    return " + ".join([number(plan.intercepts[piece]), *parts])
 
 
 def _sql_term(column: Input, piece: int) -> str:
@@ -69,7 +49,7 @@ def _sql_term(column: Input, piece: int) -> str:
         return f"CASE {' '.join(cases)} END"
     if column.kind == "boolean":
         rest = f" ELSE {absent}" if absent is not None else ""
-        return f"CASE WHEN {name} THEN {number(weights[0])} WHEN NOT {name} THEN 0.0{rest} END"
+        return f"CASE WHEN {name} THEN {number(weights[0])} WHEN NOT {name} THEN 0.0e0{rest} END"
     term = f"{number(weights[0])} * {name}"
     return term if absent is None else f"CASE WHEN {name} IS NULL THEN {absent} ELSE {term} END"
 
@@ -114,7 +94,7 @@ def _sql_link(plan: Plan) -> str:
     if plan.link == "log":
         return 'exp("score") AS "prediction"'
     label = f'CASE WHEN "score" > 0 THEN {_sql_class(plan.classes[1])} ELSE {_sql_class(plan.classes[0])} END AS "prediction"'
-    return f'1.0 / (1.0 + exp(-"score")) AS "probability", {label}' if plan.link == "logistic" else label
+    return f'1.0e0 / (1.0e0 + exp(-"score")) AS "probability", {label}' if plan.link == "logistic" else label
 
 
 def _sql_class(value: Any) -> str:
@@ -138,7 +118,10 @@ def run_sql(content: bytes, plan: Plan, rows: list[dict[str, Any]], table: str) 
         base.executemany(
             f"INSERT INTO {identifier(table)} VALUES ({marks})", [[row[c.name] for c in plan.inputs] for row in rows]
         )
-        found = [row[-1] for row in base.execute(write_sql(one, table).decode())]
+        try:
+            found = [row[-1] for row in base.execute(write_sql(one, table).decode())]
+        except sqlite3.OperationalError as error:
+            raise CannotRun(f"this SQLite cannot run it ({error})") from None
         try:
             base.execute(content.decode().replace(f"\nWHERE {plan.where}", "") if plan.where else content.decode())
         except sqlite3.OperationalError as error:
@@ -160,7 +143,11 @@ def write_python(plan: Plan, table: str = "") -> bytes:
         "def score(row):",
         f"    total = {plan.intercepts.tolist()!r}",
     ]
-    for column in plan.inputs:
+    if plan.formula is not None:
+        lines += _python_columns(plan)
+        added = [" + ".join(terms(plan, k, PYTHON)) for k in range(len(plan.intercepts))]
+        lines.append(f"    total = [t + a for t, a in zip(total, [{', '.join(added)}])]")
+    for column in plan.inputs if plan.formula is None else ():
         lines.append(f"    value = row.get({column.name!r})")
         absent = "raise ValueError" if column.missing is None else None
         lines.append("    if value is None or value != value:")
@@ -204,133 +191,28 @@ def write_python(plan: Plan, table: str = "") -> bytes:
     return ("\n".join(lines) + "\n").encode()
 
 
+def _python_columns(plan: Plan) -> list[str]:
+    """Every column as a number x0, x1, …, or as a dictionary of its levels' zeros and ones."""
+    lines = []
+    for at, column in enumerate(plan.inputs):
+        lines += [f"    x{at} = row.get({column.name!r})"]
+        lines += [
+            f"    if x{at} is None or x{at} != x{at}:",
+            f"        raise ValueError({f'column {column.name!r} is missing'!r})",
+        ]
+        if column.kind != "category":
+            continue
+        if column.unseen is None:
+            never = f"column {column.name!r} holds a level never seen: "
+            lines += [f"    if x{at} not in {column.levels!r}:", f"        raise ValueError({never!r} + repr(x{at}))"]
+        lines += [f"    x{at} = {{level: float(level == x{at}) for level in {column.levels!r}}}"]
+    return lines
+
+
 def run_python(content: bytes, plan: Plan, rows: list[dict[str, Any]], table: str) -> np.ndarray:
     space: dict[str, Any] = {}
     exec(compile(content, "exported", "exec"), space)
     return np.array([space["score"](row) for row in rows], dtype=float)
-
-
-# C
-
-
-def c_name(name: str, taken: set[str]) -> str:
-    """A C identifier near the column's name, not used so far."""
-    base = re.sub(r"[^0-9a-zA-Z_]", "_", name)
-    base = f"c_{base}" if not base or base[0].isdigit() or base in _C_WORDS or base.startswith("_") else base
-    made, at = base, 2
-    while made in taken:
-        made, at = f"{base}_{at}", at + 1
-    taken.add(made)
-    return made
-
-
-_C_WORDS = {
-    "auto", "break", "case", "char", "const", "continue", "default", "do", "double", "else", "enum", "extern", "float",
-    "for", "goto", "if", "inline", "int", "long", "register", "restrict", "return", "short", "signed", "sizeof", "static",
-    "struct", "switch", "typedef", "union", "unsigned", "void", "volatile", "while", "row", "score",
-}  # fmt: skip
-
-
-def c_names(plan: Plan) -> list[str]:
-    taken: set[str] = set()
-    return [c_name(column.name, taken) for column in plan.inputs]
-
-
-def c_string(text: str) -> str:
-    """A C string literal, byte by byte where it is not plain ASCII."""
-    plain = "".join(chr(b) if 32 <= b < 127 and chr(b) not in '"\\?' else f"\\{b:03o}" for b in text.encode())
-    return f'"{plain}"'
-
-
-def c_number(value: float) -> str:
-    return float(value).hex() if math.isfinite(value) else ("HUGE_VAL" if value > 0 else "-HUGE_VAL")
-
-
-def write_c(plan: Plan, table: str = "") -> bytes:
-    """A struct of the columns and two functions; NAN is a missing number, NULL a missing text, NAN comes back for both
-    where the model does not take them, and for a level never seen."""
-    one_score(plan, "c")
-    names = c_names(plan)
-    fields = [
-        f"    {'const char *' if c.kind == 'category' else 'double '}{name}; /* {re.sub(r'[*/]', '?', c.name)} */"
-        for name, c in zip(names, plan.inputs)
-    ]
-    lines = [
-        f"/* Predicts {re.sub(r'[*/]', '?', plan.target)}; written by trueline. Weights are hexadecimal, so that no digit is lost. */",
-        "#include <math.h>",
-        "#include <string.h>",
-        "",
-        "typedef struct {",
-        *(fields or ["    double unused;"]),
-        "} trueline_row;",
-        "",
-        "double trueline_score(const trueline_row *row) {",
-        f"    double total[{len(plan.intercepts)}] = {{{', '.join(c_number(b) for b in plan.intercepts)}}};",
-    ]
-    for name, column in zip(names, plan.inputs):
-        lines += _c_column(name, column, len(plan.intercepts))
-    lines.append("    double score = 0.0;")
-    for k, share in enumerate(plan.shares):
-        inner = f"total[{k}]"
-        if not math.isinf(plan.low):
-            inner = f"({inner} < {c_number(plan.low)} ? {c_number(plan.low)} : {inner} > {c_number(plan.high)} ? {c_number(plan.high)} : {inner})"
-        lines.append(f"    score += {c_number(share)} * {inner};")
-    lines += ["    return score;", "}", ""]
-    ending = {
-        "logistic": f"/* the probability of {c_string(str(plan.classes[-1] if plan.classes else 1))} */\n",
-    }.get(plan.link, "")
-    result = {"logistic": "1.0 / (1.0 + exp(-s))", "log": "exp(s)", "sign": "s > 0.0 ? 1.0 : 0.0"}.get(plan.link, "s")
-    lines.append(
-        f"{ending}double trueline_predict(const trueline_row *row) {{\n    double s = trueline_score(row);\n    return {result};\n}}"
-    )
-    return ("\n".join(lines) + "\n").encode()
-
-
-def _c_column(name: str, column: Input, pieces: int) -> list[str]:
-    def add(values: Any) -> str:
-        return " ".join(f"total[{k}] += {c_number(v)};" for k, v in enumerate(values))
-
-    absent = "return NAN;" if column.missing is None else add(column.missing)
-    if column.kind == "category":
-        chain = [f"    if (!row->{name}) {{ {absent} }}"]
-        for k, level in enumerate(column.levels):
-            chain.append(f"    else if (!strcmp(row->{name}, {c_string(level)})) {{ {add(column.weights[:, k])} }}")
-        chain.append(f"    else {{ {'return NAN;' if column.unseen is None else add(column.unseen)} }}")
-        return chain
-    every = " ".join(f"total[{k}] += {c_number(column.weights[k, 0])} * row->{name};" for k in range(pieces))
-    return [f"    if (isnan(row->{name})) {{ {absent} }} else {{ {every} }}"]
-
-
-def run_c(content: bytes, plan: Plan, rows: list[dict[str, Any]], table: str) -> np.ndarray:
-    compiler = shutil.which("cc") or shutil.which("gcc") or shutil.which("clang")
-    if compiler is None:
-        raise CannotRun("there is no C compiler here")
-    names = c_names(plan)
-    kinds = [ctypes.c_char_p if c.kind == "category" else ctypes.c_double for c in plan.inputs]
-    fields = list(zip(names, kinds)) or [("unused", ctypes.c_double)]
-    Row = type("Row", (ctypes.Structure,), {"_fields_": fields})
-    with tempfile.TemporaryDirectory() as folder:
-        source, library = Path(folder, "model.c"), Path(folder, "model.so")
-        source.write_bytes(content)
-        made = subprocess.run(
-            [compiler, "-std=c99", "-O1", "-ffp-contract=off", "-shared", "-fPIC", "-o", str(library), str(source), "-lm"],
-            capture_output=True, text=True, env={**os.environ, "LC_ALL": "C"},
-        )  # fmt: skip
-        if made.returncode:
-            raise CannotRun(f"the C compiler failed: {made.stderr.strip().splitlines()[0][:120]}")
-        score = ctypes.CDLL(str(library)).trueline_score
-        score.restype = ctypes.c_double
-        out = []
-        for row in rows:
-            values: list[Any] = []
-            for column in plan.inputs:
-                value = row[column.name]
-                if column.kind == "category":
-                    values.append(None if value is None else str(value).encode())
-                else:
-                    values.append(math.nan if value is None else float(value))
-            out.append(score(ctypes.byref(Row(*values))))
-    return np.array(out)[:, None]
 
 
 # JSON
