@@ -63,9 +63,10 @@ def told(found: dict[str, Any]) -> str:
         [f"{row['seconds']:.2f}" for row in rows],
         [row["certificate"] for row in rows],
     ]
-    heads = ["method", "progressive", "cross-validated", "±", "seconds", "certificate"]
+    heads = ["method", "progressive", "cross-val.", "±", "seconds", "certificate"]
     room = width()
     text = table(heads, columns, room=room, paint=paint)
+    text += "".join(f"\n{row['method']} was refused: {row['refused']}" for row in rows if row["refused"])
     drawn = bars([value if value is not None else float("nan") for value in best], max(10, room - 34))
     plot = [f"  {row['method'][:22].ljust(22)} {bar} {number(value, 4)}" for row, bar, value in zip(rows, drawn, best)]
     head = f"{found['target']}, {found['n']:,} rows, {found['task']}: {found['measure']} (smaller is better)"

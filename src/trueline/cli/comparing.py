@@ -76,7 +76,14 @@ def spread(errors: list[float]) -> tuple[float | None, float | None]:
     return mean, float(np.std(finite, ddof=1) / math.sqrt(len(finite))) if len(finite) > 1 else None
 
 
-def row(name: str, progressive: float | None, errors: list[float], seconds: float, certificate: str) -> dict[str, Any]:
+def row(
+    name: str,
+    progressive: float | None,
+    errors: list[float],
+    seconds: float,
+    certificate: str,
+    refused: str | None = None,
+) -> dict[str, Any]:
     mean, error = spread(errors)
     return {
         "method": name,
@@ -85,6 +92,7 @@ def row(name: str, progressive: float | None, errors: list[float], seconds: floa
         "std_error": error,
         "seconds": seconds,
         "certificate": certificate,
+        "refused": refused,
     }
 
 
@@ -108,7 +116,7 @@ def solvers(
                 part, _ = fitted(one, loss, X[~out], y[~out], None, schema, strength)
                 errors.append(error_of(_values(part, X[out]), y[out], binary))
         except TruelineError as refusal:
-            made.append(row(name, None, [], 0.0, f"refused: {refusal.message[:40]}"))
+            made.append(row(name, None, [], 0.0, "none", refusal.message))
             continue
         proof = record.certificate
         made.append(
@@ -169,7 +177,7 @@ def streams(X: np.ndarray, y: np.ndarray, places: np.ndarray, folds: int, binary
                 errors.append(error_of(np.asarray(part.predict(np.ascontiguousarray(X[out]))), y[out], binary))
             progressive: float | None = error_of(before, y, binary)
         except TruelineError as refusal:
-            made.append(row(f"stream: {name}", None, [], 0.0, f"refused: {refusal.message[:40]}"))
+            made.append(row(f"stream: {name}", None, [], 0.0, "none", refusal.message))
             continue
         made.append(
             row(f"stream: {name}", progressive if math.isfinite(progressive or 0.0) else None, errors, seconds, status)

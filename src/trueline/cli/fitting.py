@@ -209,7 +209,7 @@ def labels_of(encoder: Any, y: np.ndarray) -> np.ndarray:
     kind = encoder.schema.target_kind
     if kind == "category":
         return np.asarray(encoder.target_levels)[y.astype(int)]
-    return y.astype(int)
+    return y.astype(bool if kind == "boolean" else int)
 
 
 def from_moments(asked: Asked, encoder: Any, blocks: Iterator[Any], began: float) -> Fitted:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Any
 
 import numpy as np
@@ -92,6 +93,7 @@ def certificate_text(certificate: dict[str, Any]) -> str:
     from ..certify.records import from_dict
 
     proof = from_dict(certificate)
+    proof = dataclasses.replace(proof, advice=proof.advice.replace("certificate=False", "--no-certificate"))
     line = str(proof)
     if certificate.get("kind") in ("online", "stream") and not np.isfinite(proof.bound) and proof.advice:  # type: ignore[attr-defined]
         line = f"not proven: loss {proof.loss:.6g} over {proof.examples:,} examples; {proof.advice}"  # type: ignore[attr-defined]
