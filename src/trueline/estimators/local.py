@@ -63,6 +63,16 @@ class LocalRegression(Saved, RegressorMixin, BaseEstimator):
     >>> mean, lower, upper = model.predict([[1.5]], interval=0.95)
     >>> bool(lower[0] < mean[0] < upper[0])
     True
+
+    How the progression of diabetes rises with the body mass index, in 442 patients:
+
+    >>> from sklearn.datasets import load_diabetes
+    >>> X, y = load_diabetes(return_X_y=True, scaled=False)
+    >>> curve = tl.LocalRegression(fraction="gcv", robust_iterations=0).fit(X[:, [2]], y)
+    >>> curve.predict([[20.0], [25.0], [30.0], [35.0]]).round().astype(int).tolist()
+    [94, 134, 190, 242]
+    >>> curve.plot().get_ylabel()
+    'y'
     """
 
     def __init__(
@@ -171,6 +181,28 @@ class LocalRegression(Saved, RegressorMixin, BaseEstimator):
             raise UsageError(f"of must be 'observation' or 'mean', not {of!r}", where="of")
         mean, half = self.model_.interval(X, float(interval), of)
         return Interval(mean, mean - half, mean + half)
+
+    def plot(self, column: int = 0, *, interval: float = 0.95, ax: Any = None) -> Any:
+        """The curve along one input, the others at their medians, with the interval of its mean; the matplotlib axes."""
+        check_is_fitted(self)
+        if not 0 <= int(column) < self.n_features_in_:
+            raise UsageError(
+                f"column is {column!r}; a number from 0 to {self.n_features_in_ - 1} is accepted", where="column"
+            )
+        if ax is None:
+            from matplotlib.figure import Figure
+
+            ax = Figure(figsize=(6.4, 4.0), layout="constrained").subplots()
+        rows = self.model_.Z * self.model_.unit
+        seen = rows[:, column]
+        along = np.tile(np.median(rows, axis=0), (200, 1))
+        along[:, column] = np.linspace(seen.min(), seen.max(), 200)
+        mean, half = self.model_.interval(along, float(interval), "mean")
+        ax.scatter(seen, self.model_.y, s=9, color="0.6", linewidths=0)
+        ax.fill_between(along[:, column], mean - half, mean + half, alpha=0.25, linewidth=0)
+        ax.plot(along[:, column], mean)
+        ax.set(xlabel=self.model_.terms[column], ylabel="y")
+        return ax
 
     def standard_errors(self, X: Any) -> np.ndarray:
         """σ·‖l(x)‖ of the curve at each row."""
