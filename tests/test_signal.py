@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import os
+import pathlib
 import subprocess
 import sys
 import tracemalloc
@@ -14,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import trueline as tl
-from trueline.errors import DataError, UsageError
+from trueline.errors import DataError, ModelError, UsageError
 from trueline.signal.material import scene
 from trueline.signal.voices import Dice
 
@@ -23,6 +24,7 @@ FREQUENCY = [("fdaf", {"block": 16}), ("kalman", {"block": 16})]
 ALL = TIME + FREQUENCY
 names = [method for method, _ in ALL]
 TAPS = 24
+GOLDEN = pathlib.Path(__file__).parent / "golden"
 
 
 @pytest.fixture(scope="module")
@@ -191,6 +193,28 @@ def test_saved_and_resumed_is_never_having_stopped(speech, method, options, tmp_
         assert after.tobytes() == expected.tobytes()
         assert str(resumed.certificate()) == str(whole.certificate())
     assert resumed.impulse_response.tobytes() == whole.impulse_response.tobytes()
+
+
+def test_a_filter_saved_long_ago_goes_on(speech):
+    """tests/golden/room.tl was saved after 600 samples, by the code of its day."""
+    far, mic = (sound[:1200].astype(np.float32) for sound in speech[:2])
+    resumed = tl.load(GOLDEN / "room.tl")
+    assert resumed.method == "kalman" and resumed.samples == 600
+    left = resumed.process(far[600:], mic[600:])
+    fresh = tl.AdaptiveFilter(TAPS, "kalman", block=16)
+    assert np.allclose(fresh.process(far, mic)[600:], left, atol=1e-4)
+    assert np.allclose(fresh.impulse_response, resumed.impulse_response, atol=1e-4)
+
+
+@pytest.mark.parametrize("lost", ["age", "gain", "next"])
+def test_a_filter_of_another_version_is_refused_in_a_sentence(tmp_path, lost):
+    from trueline.modelfile import read, write
+
+    kind, arrays, meta = read(GOLDEN / "room.tl")
+    arrays.pop(lost, None), meta["core"].pop(lost, None)
+    write(tmp_path / "old.tl", kind, arrays, meta)
+    with pytest.raises(ModelError, match="an adaptive filter of another version of trueline; learn the room again"):
+        tl.load(tmp_path / "old.tl")
 
 
 @pytest.mark.parametrize(("method", "options"), TIME, ids=names[:4])

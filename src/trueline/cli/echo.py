@@ -10,8 +10,11 @@ from . import options
 
 
 def echo(
-    far: Annotated[str, typer.Argument(help="What the loudspeaker played (WAV or FLAC).", show_default=False)],
-    mic: Annotated[str, typer.Argument(help="What the microphone heard.", show_default=False)],
+    far: Annotated[
+        Optional[str],  # noqa: UP045
+        typer.Argument(help="What the loudspeaker played (WAV or FLAC).", show_default=False),
+    ] = None,
+    mic: Annotated[Optional[str], typer.Argument(help="What the microphone heard.", show_default=False)] = None,  # noqa: UP045
     output: options.Output = None,
     tail: Annotated[str, typer.Option(help="How long the room rings: 256ms, 0.3s.")] = "256ms",
     plot: Annotated[Optional[str], typer.Option(help="Draw it: a PNG, SVG or PDF file.", show_default=False)] = None,  # noqa: UP045
@@ -23,6 +26,9 @@ def echo(
     correct_drift: Annotated[
         bool, typer.Option("--correct-drift", help="Undo the drift between the two clocks.")
     ] = False,
+    demo: Annotated[
+        bool, typer.Option("--demo", help="Make a call, far.wav and mic.wav, in this folder and clean it.")
+    ] = False,
     json: options.Json = False,
 ) -> None:
     """Remove the echo of one recording from another. Nothing to tune: the delay and the room are found.
@@ -32,10 +38,20 @@ def echo(
     trueline echo far.wav mic.wav -o clean.wav
 
     trueline echo far.wav mic.wav -o clean.flac --tail 300ms --plot echo.png
+
+    trueline echo --demo --plot echo.png
     """
-    from ..signal.files import cancel_files
+    from ..errors import UsageError
+    from ..signal.files import cancel_files, write_demo
     from .console import emit, paint, progress, say
 
+    if demo:
+        if far or mic:
+            raise UsageError("--demo makes its own recordings; give no files with it", where="demo")
+        (far, mic), output = write_demo(), output or "clean.wav"
+        say(f"made {far} and {mic}: both talk at once in the second half")
+    if far is None or mic is None:
+        raise UsageError("give two recordings, far and mic, or --demo to have a pair made", where="far")
     report = cancel_files(
         far, mic, output, tail=seconds(tail), channel=channel, shortest=shortest, correct_drift=correct_drift,
         through=lambda items, label, total: progress(items, label, None, total),

@@ -1,10 +1,8 @@
 """Echo cancellation without anything to set but the tail: find the delay, learn the room, subtract, say what was wrong.
 
 ``cancel_echo`` works on two arrays; ``EchoCanceller`` on blocks as a sound card gives them. Both run the
-frequency-domain Kalman filter (kalman.py), on request behind a high-pass on the microphone: a loudspeaker that rumbles
-makes a room boom below 50 Hz, which bins of 31 Hz learn slowly. It turns the phase of low voices too, so it is not the
-default. The far end keeps its rumble: the filter learns the room and the high-pass together. ``Survey`` looks at a
-whole recording first, in flat memory.
+frequency-domain Kalman filter (kalman.py) on the sound as it is: nothing but the predicted echo is taken out of the
+microphone. ``Survey`` looks at a whole recording first, in flat memory.
 """
 
 from __future__ import annotations
@@ -56,8 +54,6 @@ class EchoResult:
 class EchoCanceller:
     """Cancel echo in blocks of any size, one sample included, with no delay of its own.
 
-    Sound below ``lowest`` Hz is taken out of the microphone (12 dB an octave); 0, the default, leaves it in.
-
     >>> import numpy as np
     >>> canceller = EchoCanceller(8000, tail=0.064)
     >>> clean = canceller.process(np.zeros(80), np.zeros(80))
@@ -65,9 +61,8 @@ class EchoCanceller:
     (80, 0.0)
     """
 
-    def __init__(self, rate: float, tail: float = 0.256, delay: float = 0.0, lowest: float = 0.0) -> None:
+    def __init__(self, rate: float, tail: float = 0.256, delay: float = 0.0) -> None:
         self.rate, self.tail = checked_rate(rate), checked_tail(tail)
-        self._rumble = _high_pass(lowest, self.rate)
         if not delay >= 0:
             raise UsageError(f"delay must be at least 0 seconds, not {delay!r}", where="delay")
         self.filter = AdaptiveFilter(max(1, round(tail * self.rate)), "kalman", sample_rate=self.rate)
@@ -83,27 +78,15 @@ class EchoCanceller:
         if len(self._line):
             joined = np.concatenate([self._line, far.astype(np.float32)])
             held, self._line = joined[: len(far)], joined[len(far) :]
-        heard = self._without_rumble(mic)
-        clean = self.filter.process(held, heard, out)
-        self.meter.add(held, heard, clean)
+        clean = self.filter.process(held, mic, out)
+        self.meter.add(held, mic, clean)
         return clean
-
-    def _without_rumble(self, mic: np.ndarray) -> np.ndarray:
-        if self._rumble is None:
-            return mic
-        from scipy.signal import sosfilt
-
-        sections, state = self._rumble
-        heard, state[:] = sosfilt(sections, mic, zi=state)
-        return heard
 
     def rewind(self) -> None:
         """Begin another recording, or the same again, with the room already learned."""
         self.filter._spectra.silence()
         self.meter = Meter(self.block, self.block / self.rate)
         self._line[:] = 0
-        if self._rumble is not None:
-            self._rumble[1][:] = 0
 
 
 class Survey:
@@ -158,7 +141,6 @@ def cancel_echo(
     delay: float | None = None,
     correct_drift: bool = False,
     passes: int = 1,
-    lowest: float = 0.0,
 ) -> EchoResult:
     """Remove the echo of ``far`` from ``mic``: two recordings of one length, as arrays of floats in [−1, 1].
 
@@ -169,8 +151,6 @@ def cancel_echo(
     delay : seconds between far end and echo; found by itself where it is not given.
     correct_drift : warp the far end by the drift of the clocks found, before cancelling.
     passes : 2 goes over the recording again from what was learned, so the first second is clean too.
-    lowest : Hz below which the microphone's rumble is taken out as well, 50 where the loudspeaker rumbles; 0, the
-        default, leaves it in. A silent far end leaves the microphone as it is.
 
     >>> from trueline.signal.material import scene
     >>> made = scene("echo_only", room="booth", seconds=4.0)
@@ -183,13 +163,11 @@ def cancel_echo(
     check_lengths(len(np.atleast_1d(far)), len(np.atleast_1d(mic)), rate, tail)
     if isinstance(passes, bool) or passes not in (1, 2):
         raise UsageError(f"passes must be 1 or 2, not {passes!r}", where="passes")
-    canceller = EchoCanceller(rate, tail, lowest=lowest)
+    canceller = EchoCanceller(rate, tail)
     canceller.filter._check(far, mic, None)
     survey = Survey(rate)
     survey.add(far.astype(float), mic.astype(float))
     lag, drift, found = survey.conclude()
-    if survey.levels["far"].silent:
-        canceller = EchoCanceller(rate, tail, lowest=0)
     if delay is not None:
         lag = round(delay * rate)
     for message in found:
@@ -226,24 +204,6 @@ def shifted(far: np.ndarray, shift: int) -> np.ndarray:
         else:
             moved[:shift] = far[-shift:]
     return moved
-
-
-def _high_pass(lowest: Any, rate: float) -> tuple[np.ndarray, np.ndarray] | None:
-    """(sections, state) of a second-order Butterworth high-pass; None for 0 Hz."""
-    from scipy.signal import butter
-
-    try:
-        number = float(lowest)
-    except (TypeError, ValueError):
-        number = math.nan
-    if not 0 <= number < rate / 2:
-        raise UsageError(
-            f"lowest must be a frequency from 0 to below half the rate, {rate / 2:g} Hz, not {lowest!r}", where="lowest"
-        )
-    if number == 0:
-        return None
-    sections = butter(2, number, "highpass", fs=rate, output="sos")
-    return sections, np.zeros((len(sections), 2))
 
 
 def checked_rate(rate: Any) -> float:

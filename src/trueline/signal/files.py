@@ -128,6 +128,24 @@ def cancel_files(
     )  # fmt: skip
 
 
+def write_demo(folder: str = "") -> tuple[str, str]:
+    """Write ``far.wav`` and ``mic.wav``, a synthesised call whose second half is double talk; the same bytes each time."""
+    from .material import scene
+
+    sound = _soundfile()
+    paths = os.path.join(folder, "far.wav"), os.path.join(folder, "mic.wav")
+    for path in paths:
+        if os.path.exists(path):
+            raise UsageError(f"{path} is already there; run the demo in an empty folder", where="demo")
+    made = scene("double_talk", "office", delay=0.08)
+    for path, samples in zip(paths, (made.far, made.mic)):
+        try:
+            sound.write(path, samples, made.rate, subtype="PCM_16")
+        except (OSError, sound.LibsndfileError) as error:
+            raise DataError(f"cannot write {path}: {error}; run the demo in another folder", where="demo") from None
+    return paths
+
+
 def _moved(played: Recording, start: int, count: int, slope: float) -> np.ndarray:
     """The far end from ``start`` on, warped by the clocks' drift."""
     if slope == 0:

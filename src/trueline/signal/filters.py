@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from ..certify.records import RegretCertificate
-from ..errors import DataError, UsageError, nearest
+from ..errors import DataError, ModelError, UsageError, nearest
 from ..modelfile import save
 from .window import CHUNK
 
@@ -238,14 +238,20 @@ class AdaptiveFilter:
 
     @classmethod
     def from_state(cls, arrays: dict[str, np.ndarray], meta: dict[str, Any]) -> AdaptiveFilter:
-        made = cls(meta["taps"], meta["method"], **meta["options"])
-        made.samples = int(meta["samples"])
-        made._core.adopt(arrays, meta["core"])
-        if made._sums is not None:
-            made._sums.r[:], made._sums.b[:] = arrays["sum_r"], arrays["sum_b"]
-            made._sums.energy[:] = arrays["sum_energy"]
-        if made._spectra is not None:
-            made._spectra.adopt(arrays, meta["spectra"])
+        try:
+            made = cls(meta["taps"], meta["method"], **meta["options"])
+            made.samples = int(meta["samples"])
+            made._core.adopt(arrays, meta["core"])
+            if made._sums is not None:
+                made._sums.r[:], made._sums.b[:] = arrays["sum_r"], arrays["sum_b"]
+                made._sums.energy[:] = arrays["sum_energy"]
+            if made._spectra is not None:
+                made._spectra.adopt(arrays, meta["spectra"])
+        except (KeyError, TypeError, ValueError):  # a field missing, or arrays of another shape
+            raise ModelError(
+                "the file holds an adaptive filter of another version of trueline; learn the room again and save it",
+                where="filter",
+            ) from None
         return made
 
 

@@ -11,10 +11,16 @@ error before the update: cautious, so double talk does not move it. The *shadow*
 that is left after its update, and is never surer than its error allows (C is at least the prior times error/microphone
 energy): bold, so it follows a new path. A shadow that is clearly better over 100 ms and over 400 ms replaces the main
 filter, with a cross-fade over one block, but only where the main one does badly: on one vowel the shadow fits that
-vowel's few harmonics better than a filter that knows the room. A *young* main filter, in its first three seconds of far
-end, steps twice a block, the second time from what the first step left. β = ¼ in the main filter (the textbook has 1)
-keeps C honest although neighbouring bins and partitions share their errors. The constants were chosen on five rooms and
-four pairs of voices, by double talk as much as by echo alone.
+vowel's few harmonics better than a filter that knows the room. It may fit a near end of nearly the far end's pitch as
+well, so the path must have *gone*: with y the main filter's echo, ⟨mic, y⟩/⟨y, y⟩ stays near 1 while somebody else talks
+and leaves it when the path changes. Failing that, the shadow must have been better over two seconds.
+
+A *young* main filter, in its first three seconds of far end, steps twice a block, the second time from what the first
+step left. β = ¼ in the main filter (the textbook has 1) keeps C honest although neighbouring bins and partitions share
+their errors. The prior of C is microphone power over far power; each bin below 100 Hz has its own if that is larger: a
+room booms there, below any voice's pitch, and a C that is too small never learns it. (Own priors for all bins cost up to
+13 dB on high voices: between harmonics there is nothing to divide by.) The constants were chosen on synthesised rooms
+and voices, by double talk as much as by echo alone.
 """
 
 from __future__ import annotations
@@ -31,6 +37,8 @@ MAIN, SHADOW = 0, 1
 STAY, ADOPT, RESTART = 0, 1, 2
 BETTER, LONG_BETTER, WORSE = 0.5, 0.6, 2.0  # error energies, shadow/main: to adopt (100 and 400 ms), to give up
 POOR, LOST = 0.1, 1.5  # main/microphone: worth replacing; to restart
+NARROW, WIDE = 0.6, 1.7  # how much of the predicted echo the microphone holds while the path is the same
+BOOM_BELOW, BOOM = 100.0, 300.0  # Hz below which a bin has a prior of its own; the most it may exceed the mean
 
 
 class Kalman:
@@ -46,23 +54,25 @@ class Kalman:
         self.decay = (decay / decay.sum()).astype(np.float32)
         self.keep = np.array([math.exp(-seconds / 1e4), math.exp(-seconds / 0.5)], np.float32)
         self.beta = np.array([0.25, 1.0], np.float32)
-        self.energy_shares = 1 - np.exp(-seconds / np.array([[0.1], [0.4]]))
+        self.energy_shares = 1 - np.exp(-seconds / np.array([[0.1], [0.4], [2.0]]))
         self.noise_share = np.float32(1 - math.exp(-seconds / 0.06))
         self.first_second = max(1, round(1 / seconds))
         self.first_seconds = max(1, round(3 / seconds))
-        self.energies = np.zeros((2, 3))  # over 100 and 400 ms: main error, shadow error, microphone
+        # Over 0.1, 0.4 and 2 s: main error, shadow error, microphone, main echo, main echo times microphone.
+        self.energies = np.zeros((3, 5))
+        self.low = min(block + 1, int(BOOM_BELOW * 2 * seconds) + 1)
         self.age = 0  # blocks of far end since the main filter began or was replaced
-        self.powers = np.zeros(2)  # microphone and far end, summed over the first second of far activity
+        self.powers = np.zeros((2, block + 1))  # microphone and far end, summed over the first second of far activity
         self.active = 0
         self.loudest = 0.0
-        self.gain = 0.0  # the prior: echo power / far power
+        self.gain = np.zeros(block + 1, np.float32)  # the prior of each bin: echo power / far power
         self.next = STAY
         self.resets = 0
         self._fade = np.linspace(0, 1, block + 2, dtype=np.float32)[1:-1]
         self._S = np.zeros((2, block + 1), np.float32)
         self._G = np.zeros(shape, np.complex64)
         self._echoes = np.zeros((2, block), np.float32)
-        self._smallest = np.zeros(2, np.float32)
+        self._smallest = np.zeros((2, block + 1), np.float32)
 
     def output(self, spectra: Spectra) -> np.ndarray:
         self._echoes = spectra.estimates(self.W)
@@ -112,26 +122,33 @@ class Kalman:
 
     def _least(self) -> np.ndarray:
         """The smallest variance: a filter whose error is a share of the microphone cannot be surer than that share."""
-        _, shadow, heard = self.energies[0].tolist()
-        self._smallest[SHADOW] = min(1.0, shadow / heard) * self.gain if heard > 0 else 0.0
+        _, shadow, heard, *_ = self.energies[0].tolist()
+        self._smallest[SHADOW] = np.float32(min(1.0, shadow / heard)) * self.gain if heard > 0 else 0.0
         return self._smallest
 
     def _judge(self, errors: np.ndarray, mic: np.ndarray) -> None:
         """What the next frame does about the two filters."""
-        now = [float(errors[MAIN] @ errors[MAIN]), float(errors[SHADOW] @ errors[SHADOW]), float(mic @ mic)]
-        self.energies += self.energy_shares * (now - self.energies)
-        (main, shadow, heard), (long_main, long_shadow, _) = self.energies.tolist()
+        echo = mic - errors[MAIN]
+        pairs = ((errors[MAIN], errors[MAIN]), (errors[SHADOW], errors[SHADOW]), (mic, mic), (echo, echo), (echo, mic))
+        self.energies += self.energy_shares * ([float(a @ b) for a, b in pairs] - self.energies)
+        (main, shadow, heard, *_), (long_main, long_shadow, _, predicted, fits), lasting = self.energies.tolist()
+        gone = not NARROW * predicted < fits < WIDE * predicted or self.age < self.first_seconds
         self.next = STAY
         if main > LOST * heard and shadow >= heard:
             self.next = RESTART
-        elif shadow < BETTER * main and long_shadow < LONG_BETTER * long_main and main > POOR * heard:
+        elif (
+            shadow < BETTER * main
+            and long_shadow < LONG_BETTER * long_main
+            and main > POOR * heard
+            and (gone or lasting[SHADOW] < LONG_BETTER * lasting[MAIN])
+        ):
             self.next = ADOPT
         elif shadow > WORSE * main:
             self.W[SHADOW], self.C[SHADOW] = self.W[MAIN], self.C[MAIN]
             self.energies[:, SHADOW] = self.energies[:, MAIN]
 
     def _set_prior(self, spectra: Spectra, mic: np.ndarray) -> None:
-        """Over the first second of far activity the prior follows mic power / far power, upwards only."""
+        """Over the first second of far activity the prior follows mic power / far power."""
         far = spectra.far[spectra.block :]
         power = float(far @ far)
         self.loudest = max(self.loudest, power)
@@ -141,27 +158,34 @@ class Kalman:
         if self.active >= self.first_second:
             return
         self.active += 1
-        self.powers += float(mic @ mic), power
-        gain = float(self.powers[0] / self.powers[1]) if self.powers[1] > 0 else 0.0
-        if gain > self.gain:
-            self.C += np.float32(gain - self.gain) * self.decay[:, None]
-        elif self.gain > 0:  # the first syllable was softer than the room's noise
-            self.C *= np.float32(gain / self.gain)
+        X = spectra.X[spectra.newest]
+        self.powers += np.abs(spectra.error_spectra(mic[None]))[0] ** 2, 0.5 * np.abs(X) ** 2
+        heard, played = self.powers
+        total = float(played.sum())
+        if not total > 0:  # a far end so soft that its square is nothing
+            return
+        mean = float(heard.sum()) / total
+        own = heard[: self.low] / (played[: self.low] + 1e-6 * played.max())
+        gain = np.full(len(heard), mean, np.float32)
+        gain[: self.low] = np.clip(own, mean, BOOM * mean)
+        rising = np.maximum(gain - self.gain, 0)
+        falling = np.where(gain < self.gain, gain / np.maximum(self.gain, 1e-30), 1).astype(np.float32)
+        self.C *= falling  # the first syllable was softer than the room's noise
+        self.C += rising * self.decay[:, None]
         self.gain = gain
 
     def _restart(self, which: tuple[int, ...]) -> None:
         self.resets += 1
         for i in which:
             self.W[i] = 0
-            self.C[i] = np.float32(self.gain) * self.decay[:, None]
+            self.C[i] = self.gain * self.decay[:, None]
 
     def to_state(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
         arrays = {"W": as_real(self.W), "C": self.C, "noise": self.noise, "energies": self.energies}
+        arrays |= {"powers": self.powers, "gain": self.gain}
         meta = {
-            "powers": self.powers.tolist(),
             "active": self.active,
             "loudest": self.loudest,
-            "gain": self.gain,
             "next": self.next,
             "resets": self.resets,
             "age": self.age,
@@ -170,9 +194,10 @@ class Kalman:
 
     def adopt(self, arrays: dict[str, np.ndarray], meta: dict[str, Any]) -> None:
         self.W[:], self.C[:], self.noise[:] = as_complex(arrays["W"]), arrays["C"], arrays["noise"]
-        self.energies[:], self.powers[:] = arrays["energies"], meta["powers"]
+        self.energies[:], self.powers[:] = arrays["energies"], arrays["powers"]
+        self.gain[:] = arrays["gain"]
         self.active, self.next, self.resets = int(meta["active"]), int(meta["next"]), int(meta["resets"])
-        self.loudest, self.gain, self.age = float(meta["loudest"]), float(meta["gain"]), int(meta["age"])
+        self.loudest, self.age = float(meta["loudest"]), int(meta["age"])
 
 
 @kernel(reassociate=True)
@@ -219,4 +244,4 @@ def update(X, newest, W, C, step, S, keep, beta, least, decay):
                 c = C[i, p, k]
                 shrink = one - half_beta * c / S[i, k] * (x.real * x.real + x.imag * x.imag)
                 c = keep2 * shrink * c + (one - keep2) * (w.real * w.real + w.imag * w.imag)
-                C[i, p, k] = max(c, least[i] * decay[p])
+                C[i, p, k] = max(c, least[i, k] * decay[p])
