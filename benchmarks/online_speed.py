@@ -11,7 +11,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -84,6 +84,39 @@ def _against_sgd(n: int, d: int, rounds: int) -> list[Row]:
             )
         )
     return rows
+
+
+class OwnSquared(NamedTuple):
+    """Squared loss as a user would write it, in a file that is not trueline's."""
+
+    half: float = 0.5
+    targets = "real"
+
+    def value(self, score, y):
+        return self.half * (score - y) * (score - y)
+
+    def slope(self, score, y):
+        return 2.0 * self.half * (score - y)
+
+
+def _own_part(n: int, d: int, rounds: int) -> list[Row]:
+    import trueline as tl
+
+    X, y = _dense(n, d)
+
+    def learner(loss: Any) -> Any:
+        return tl.OnlineRegressor(loss=loss, geometry="additive", rate=0.1 / d, certificate=False)
+
+    contenders = {
+        "own": lambda: learner(OwnSquared()).fit(X, y),
+        "built-in": lambda: learner("squared").fit(X, y),
+    }
+    for run in contenders.values():
+        run()
+    seconds, results = interleaved(contenders, rounds)
+    same = bool(np.array_equal(results["own"].coef_, results["built-in"].coef_))
+    note = f"weights {'the same bit by bit' if same else 'DIFFER'}; 1 is the same speed"
+    return [Row(f"a user's own loss, dense {n:,} × {d}", seconds["own"], seconds["built-in"], "the built-in one", aim=0.9, note=note)]  # fmt: skip
 
 
 def _read_bandwidth(X: np.ndarray) -> float:
@@ -239,6 +272,7 @@ def run(quick: bool) -> list[Row]:
     rows = _against_sgd(1_000_000 // scale, 30, rounds)
     rows += _against_sgd(500_000 // scale, 100, rounds)
     rows += _against_sgd(100_000 // scale, 500, rounds)
+    rows += _own_part(1_000_000 // scale, 30, rounds)
     rows += _against_vw(200_000 // scale, 30, rounds)
     rows += _against_river(20_000 // scale)
     rows += _sparse(400_000 // scale, 100_000, 50, rounds)

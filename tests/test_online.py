@@ -2,6 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
+import copy
+import io
+import sys
+from collections import OrderedDict
+
 import numpy as np
 import pytest
 from scipy import sparse
@@ -10,6 +16,7 @@ from sklearn.utils.estimator_checks import check_estimator
 import trueline as tl
 from trueline.certify.records import Status, from_dict
 from trueline.errors import DataError, UsageError
+from trueline.estimators import streaming
 
 ORDER = "rows are learned one by one, so repeating a row is not the same as weighting it"
 EXPECTED = {f"check_sample_weight_equivalence_on_{kind}_data": ORDER for kind in ("dense", "sparse")}
@@ -153,6 +160,47 @@ def test_features_may_appear_and_vanish(widrow_hoff):
     assert model.record_.names == ["a", "b", "c"]
 
 
+class Stubborn:
+    """A number whose reading empties the dict that holds it."""
+
+    rows: dict = {}
+
+    def __float__(self):
+        self.rows.clear()
+        return 0.5
+
+
+def test_dicts_of_any_numbers_in_any_order_are_learned_as_rows(widrow_hoff):
+    rows = [
+        ({"a": True, "b": 2}, 1.0), ({"c": 0.5, "a": 1}, 2.0), ({"b": np.float64(0.3), "c": np.int64(2)}, 0.5),
+        ({"b": 0.2, "a": 0.1}, 1), (OrderedDict(a=0.3, b=0.1), np.float32(2.0)), ({"a": 1.0}, 0.0), ({}, 1.0),
+    ] * 9  # fmt: skip
+    for settings in ({"certificate": False}, {}):
+        one, block = widrow_hoff(**settings), widrow_hoff(**settings)
+        for x, y in rows:
+            one.predict_one(x)
+            one.learn_one(x, y)
+        X = np.array([[float(x.get(name, 0.0)) for name in "abc"] for x, _ in rows])
+        block.fit(X, [float(y) for _, y in rows])
+        np.testing.assert_allclose(one.coef_, block.coef_, rtol=1e-14)
+        assert one.predict_one({"a": 1.0, "unknown": 7.0}) == pytest.approx(block.predict([[1.0, 0.0, 0.0]])[0])
+        before = one.coef_.tobytes()
+        for bad, words in (("x", "not a number"), (np.nan, "NaN"), (1e300, "too large"), (None, "not a number")):
+            for call in (one.predict_one, lambda x, one=one: one.learn_one(x, 1.0)):
+                with pytest.raises(DataError, match=words):
+                    call({"a": 1.0, "b": bad})
+        assert one.coef_.tobytes() == before
+        twin = copy.deepcopy(one)
+        for _ in range(3):
+            one.learn_one({"a": 1.0, "new": 1.0}, 2.0)
+        assert twin.coef_.tobytes() == before and twin.predict_one({"a": 1.0}) != one.predict_one({"a": 1.0})
+    Stubborn.rows = {"a": 1.0, "b": Stubborn(), "c": 1.0}
+    with contextlib.suppress(KeyError):
+        one.learn_one(Stubborn.rows, 1.0)
+    one.learn_one({"a": 1.0, "b": 1.0, "c": 1.0}, 1.0)
+    assert np.isfinite(one.coef_).all()
+
+
 def test_orders_epochs_and_weights(data, widrow_hoff):
     X, y = data
     twice = widrow_hoff(epochs=2).fit(X, y)
@@ -246,6 +294,27 @@ def test_perceptron_counts_its_mistakes():
     noisy = np.where(rng.random(len(y)) < 0.1, -y, y)
     proof = tl.Perceptron().fit(X, noisy).certificate_
     assert proof.proven and proof.mistakes <= proof.bound and proof.slack > 0.0
+
+
+@pytest.mark.parametrize("make", [tl.Perceptron, tl.Winnow])
+def test_mistakes_of_several_classes_are_bounded_by_those_of_their_heads(make, tmp_path):
+    rng = np.random.default_rng(6)
+    X = rng.normal(size=(300, 4))
+    y = np.argmax(X[:, :3] + 0.1 * rng.normal(size=(300, 3)), axis=1)
+    model = make().fit(X, y)
+    one = make(classes=[0, 1, 2])
+    wrong = 0
+    for row, label in zip(X, y):
+        features = {f"x{j}": float(value) for j, value in enumerate(row)}
+        wrong += one.predict_one(features) != label
+        one.learn_one(features, int(label))
+    proof = model.certificate_
+    assert proof.mistakes == wrong == one.certificate_.mistakes > 0
+    assert proof.bound == pytest.approx(one.certificate_.bound) and (not proof.proven or wrong <= proof.bound)
+    assert proof.proven or make is tl.Winnow
+    model.save(tmp_path / "model.tl")
+    again = tl.load(tmp_path / "model.tl").certificate_
+    assert (again.mistakes, again.bound) == (proof.mistakes, pytest.approx(proof.bound))
 
 
 def test_recursive_least_squares_follows_change():
@@ -346,6 +415,27 @@ models = [
 ]
 print(json.dumps([[*m.coef_.tolist(), m.intercept_, getattr(m.certificate_, "loss", 0.0)] for m in models]))
 """
+
+
+def test_a_long_fit_on_a_terminal_shows_a_bar_and_learns_the_same(data, widrow_hoff, monkeypatch, capsys):
+    class Terminal(io.StringIO):
+        def isatty(self) -> bool:
+            return True
+
+    X, y = data
+    quiet = widrow_hoff().fit(X, y)
+    monkeypatch.setattr(streaming, "LONG", 1.0)
+    monkeypatch.setenv("TERM", "xterm")
+    for order in ("in_order", "shuffled"):
+        screen = Terminal()
+        with monkeypatch.context() as during:
+            during.setattr(sys, "stderr", screen)
+            model = widrow_hoff(order=order, random_state=0).fit(X, y)
+        assert "WidrowHoff" in screen.getvalue() and "100%" in screen.getvalue()
+        assert model.certificate_.examples == len(y)
+        if order == "in_order":
+            assert model.coef_.tobytes() == quiet.coef_.tobytes()
+    assert capsys.readouterr().out == ""  # a program's output stays its own
 
 
 def test_compiled_and_plain_engines_agree():

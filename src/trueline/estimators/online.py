@@ -10,8 +10,13 @@ from sklearn.utils.multiclass import check_classification_targets, unique_labels
 
 from ..errors import DataError, UsageError
 from ..online.model import OnlineModel
+from ..parts import losses
 from .sources import lazily
 from .streaming import Streaming
+
+# Where the full mixture does not fit, "auto" is the geometry whose mixed rates erred least on streams tried: adaptive,
+# or, with a penalty, which the adaptive one cannot have, normalised.
+ALONE, PENALISED = "adaptive", "normalised"
 
 
 class _Regression(RegressorMixin, Streaming):
@@ -160,14 +165,17 @@ class OnlineRegressor(_Regression):
     ----------
     loss : a name ("squared", "absolute", "huber", "quantile", "epsilon_insensitive", "power", "poisson") or a part of
         your own: a NamedTuple with ``value(score, y)`` and ``slope(score, y)``.
-    geometry : "auto" (the mixture), "additive", "multiplicative", "signed", "normalised", "implicit", "adaptive", or a
-        part of your own (``trueline.roles.Mirror``).
+    geometry : "auto", "additive", "multiplicative", "signed", "normalised", "implicit", "adaptive", or a
+        part of your own (``trueline.roles.Mirror``). "auto" is the full mixture of geometries, rates and memories. That
+        has squared loss (logistic for classes), an intercept, no penalty, no mini-batches and chooses its rates; where
+        you ask for something else, "auto" is "additive" with a number as ``rate``, and otherwise mixes the rates of
+        "normalised" with a penalty and of "adaptive" without. ``record_.geometry`` tells.
     rate : "auto" mixes rates with a proof; a number is used as it is.
     schedule : "constant", "1/sqrt(t)" or "1/t".
     penalty, alpha, l1_ratio : None, "l1", "l2" or "elastic_net", applied in every round; zeros are true zeros.
     radius : the L1 radius of the signed multiplicative geometry.
     order : "in_order", "cyclic", "uniform" or "shuffled"; ``epochs`` passes, mini-batches of ``batch_size``.
-    average : predict with the mean of the weights before each update; ``loss_range`` is the B of its risk bound.
+    average : predict with the mean of the weights before each update (not of a mixture); ``loss_range`` is the B of its risk bound.
     certificate : keep the sums that the certificate needs.
 
     Examples
@@ -205,9 +213,8 @@ class OnlineRegressor(_Regression):
         self.random_state = random_state
 
     def _make(self) -> Any:
-        if isinstance(self.geometry, str) and self.geometry == "auto":
-            return _mixture(self, "regression", None)
-        return _general(self, None)
+        geometry = _geometry(self, "regression")
+        return _mixture("regression", None, self.certificate) if geometry == "auto" else _general(self, geometry, None)
 
 
 class OnlineClassifier(_Classification):
@@ -254,9 +261,10 @@ class OnlineClassifier(_Classification):
 
     def _make(self) -> Any:
         labels = self._labels()
-        if isinstance(self.geometry, str) and self.geometry == "auto":
-            return _mixture(self, "binary" if len(labels or ()) == 2 else "multiclass", labels)
-        return _general(self, labels)
+        geometry = _geometry(self, "classification")
+        if geometry == "auto":
+            return _mixture("binary" if len(labels or ()) == 2 else "multiclass", labels, self.certificate)
+        return _general(self, geometry, labels)
 
     @lazily
     def predict_proba(self, X: Any) -> np.ndarray:
@@ -281,37 +289,45 @@ def _plain(label: Any) -> Any:
     return label.item() if isinstance(label, np.generic) else label
 
 
-def _general(learner: Any, classes: Any) -> Any:
-    """The record of a learner that names its geometry."""
+def _general(learner: Any, geometry: Any, classes: Any) -> Any:
+    """The record of a learner in one geometry."""
     l1, l2 = learner._penalty(learner.penalty, learner.alpha, learner.l1_ratio)
-    fields = {"radius": float(learner.radius)} if learner.geometry == "signed" else {}
+    fields = {"radius": float(learner.radius)} if isinstance(geometry, str) and geometry == "signed" else {}
     return learner._online(
-        learner.loss, learner.geometry, learner.rate, fields=fields, schedule=learner.schedule, l1=l1, l2=l2,
+        learner.loss, geometry, learner.rate, fields=fields, schedule=learner.schedule, l1=l1, l2=l2,
         intercept=learner.fit_intercept, certificate=learner.certificate,
         batch=learner._whole("batch_size", learner.batch_size), average=learner.average, classes=classes,
         loss_range=learner.loss_range, confidence=learner.confidence,
     )  # fmt: skip
 
 
-def _mixture(learner: Any, task: str, classes: Any) -> Any:
-    """The record of the default learner, refusing by name what a mixture cannot do."""
+def _mixture(task: str, classes: Any, certificate: bool) -> Any:
+    """The record of the default learner."""
     from ..online.mixture import MixtureModel
 
-    wanted = "squared" if task == "regression" else "logistic"
-    refusals = {
-        "average": (learner.average, "average=True needs one learner"),
-        "penalty": (learner.penalty not in (None, "none"), "a penalty needs one learner"),
-        "batch_size": (learner.batch_size != 1, "mini-batches need one learner"),
-        "loss": (learner.loss != wanted, f"the mixture's loss is {wanted}"),
-        "rate": (learner.rate != "auto", "the mixture chooses its rates"),
-        "fit_intercept": (not learner.fit_intercept, "the mixture always has an intercept"),
-    }
-    for name, (refused, why) in refusals.items():
-        if refused:
-            raise UsageError(
-                f"{why}, and geometry='auto' is a mixture: name a geometry, such as 'additive'", where=name
-            )
-    return MixtureModel(task, classes, learner.certificate)
+    return MixtureModel(task, classes, certificate)
+
+
+def _geometry(learner: Any, task: str) -> Any:
+    """What ``geometry`` means: "auto" is the full mixture where that fits, and one geometry where it does not."""
+    if not (isinstance(learner.geometry, str) and learner.geometry == "auto"):
+        return learner.geometry
+    if not (isinstance(learner.rate, str) and learner.rate == "auto"):
+        return "additive"
+    if learner.average:
+        raise UsageError(
+            "average=True needs one learner, and rate='auto' is a mixture of them; give a number as rate",
+            where="average",
+        )
+    if not (learner.penalty is None or (isinstance(learner.penalty, str) and learner.penalty == "none")):
+        return PENALISED
+    usual = losses.loss("squared" if task == "regression" else "logistic")
+    given = losses.loss(learner.loss)
+    fits = (
+        type(given) is type(usual) and given == usual and learner.schedule == "constant"
+        and learner.batch_size == 1 and learner.fit_intercept
+    )  # fmt: skip
+    return "auto" if fits else ALONE
 
 
 class WidrowHoff(_Regression):
@@ -399,7 +415,7 @@ class Perceptron(_Classification):
     """Rosenblatt's perceptron, one pass in order: w ← w + y·x on a mistake, y·(w·x) ≤ 0.
 
     Its certificate counts mistakes against (R‖w‖ + ‖ξ‖₂)², the best w that was found; with a margin ρ that is R²/ρ².
-    Several classes are learned one against the rest (then without a certificate).
+    Several classes are learned one against the rest; their mistakes are at most the sum of the heads' bounds.
 
     Examples
     --------
@@ -423,10 +439,9 @@ class Perceptron(_Classification):
 
     def _make(self) -> Any:
         labels = self._labels()
-        binary = len(labels or ()) == 2
         return self._online(
             "perceptron", "additive", 1.0, intercept=self.fit_intercept, certificate=self.certificate, classes=labels,
-            keep_rows=self.certificate and binary,
+            keep_rows=self.certificate,
         )  # fmt: skip
 
 
@@ -459,10 +474,9 @@ class Winnow(_Classification):
 
     def _make(self) -> Any:
         labels = self._labels()
-        binary = len(labels or ()) == 2
         return self._online(
             "perceptron", "signed", self.rate, fields={"radius": 1.0}, intercept=self.fit_intercept,
-            certificate=self.certificate, classes=labels, keep_rows=self.certificate and binary,
+            certificate=self.certificate, classes=labels, keep_rows=self.certificate,
         )  # fmt: skip
 
     def __sklearn_tags__(self) -> Any:

@@ -56,8 +56,8 @@ class Streaming(Saved, BaseEstimator):
             self._learn(X, codes, weights, order)
         if isinstance(self.record_, OnlineModel):
             self.record_.epochs = epochs
-            if getattr(self, "order", "in_order") != "uniform":
-                self.record_.look_back(X, codes, weights, epochs)
+        if hasattr(self.record_, "look_back") and getattr(self, "order", "in_order") != "uniform":
+            self.record_.look_back(X, codes, weights, epochs)
         return self
 
     def _fit_there(self, engine: Any, X: Any, y: Any, sample_weight: Any, source: dict[str, Any]) -> Any:
@@ -87,9 +87,10 @@ class Streaming(Saved, BaseEstimator):
         if X.shape[0] * X.shape[1] < LONG or not sys.stderr.isatty():
             self._learn_block(X, y, weights, **extra)
             return
+        from rich.console import Console
         from rich.progress import Progress
 
-        with Progress(transient=True) as bar:
+        with Progress(console=Console(stderr=True), transient=True) as bar:
             task = bar.add_task(type(self).__name__, total=len(y))
             for start in range(0, len(y), max(1, len(y) // 50)):
                 stop = min(len(y), start + max(1, len(y) // 50))

@@ -5,16 +5,15 @@ The buffers and compiled entries of the last set of keys are kept, so that a str
 
 from __future__ import annotations
 
-import struct
-from functools import partial
+import math
 from typing import Any
 
 import numpy as np
 
-from .._jit import direct
 from ..errors import DataError
 from . import inputs, state
 from .engine import NO_ORDER, NO_WEIGHTS, learn, scores
+from .mistakes import keep
 from .named import Layout
 
 
@@ -52,59 +51,64 @@ class ByName:
     def learn_one(self, features: dict[str, float], y: Any, weight: float = 1.0) -> Any:
         """Learn one example of named features; the prediction made before the update."""
         layout = self._last_layout
-        try:
-            if len(features) != layout.size or type(features) is not dict:
-                raise KeyError
-            layout.pack(layout.values, 0, *layout.take(features))
-        except (KeyError, AttributeError, struct.error):
+        if layout is None or len(features) != layout.size:
             layout = self._layout(features, grow=True)
-            layout.fill(features)
         if len(self.heads) > 1:
-            return self._learn_one_of_many(layout, features, y, weight)
+            return self._learn_one_of_many(features, y, weight)
         target = y if type(y) is float and self._real and -1e100 <= y <= 1e100 else inputs.target(y, self.loss.targets)
-        layout.y[0] = target
-        head = self.heads[0]
-        if weight == 1.0:
-            if layout.learn is None:
-                share = None if self.bare else NO_WEIGHTS
-                given: Any = (layout.rows, layout.y, share, NO_ORDER, 0, 1, self.loss, self.geometry, self.general)
-                given += (head.table, head.numbers, layout.out)
-                layout.learn = partial(direct(learn, *given), *given)
-            reached = layout.learn()
-        else:
-            layout.c[0] = inputs.weights([weight], 1)[0]
-            reached = learn(
-                layout.rows, layout.y, layout.c, NO_ORDER, 0, 1, self.loss, self.geometry, self.general, head.table,
-                head.numbers, layout.out,
-            )  # fmt: skip
-        if reached == 0:
-            self._refuse_one(features, layout)
-        score = layout.out.item()
+        score = math.nan
+        if layout.learn is not None and weight == 1.0 and type(features) is dict:
+            score = layout.learn(id(features), layout.place, target, *layout.learning)
+        if score != score:
+            layout, score = self._learn_anew(features, target, weight)
         if self.sums is not None or self.kept is not None:
             self._count_one(layout, target, weight, score)
-        if head.numbers.item(state.ROUNDS) >= self._next_record:
-            self._record(y, layout.out)
+        if layout.numbers.item(state.ROUNDS) >= self._next_record:
+            self._record(y, np.array([score]))
         return score if self._identity else self.loss.mean(score)
+
+    def _learn_anew(self, features: dict[str, float], target: float, weight: float) -> tuple[Layout, float]:
+        """As ``learn_one``, for other keys than the last ones, weights, and whatever must be refused in words."""
+        layout = self._layout(features, grow=True)
+        head = self.heads[0]
+        share: Any = None if self.bare else NO_WEIGHTS
+        if layout.learn is None:
+            layout.bind(head)
+            layout.bind_learn(share, self.loss, self.geometry, self.general)
+        if layout.learn is not None and weight == 1.0 and type(features) is dict:
+            score = layout.learn(id(features), layout.place, target, *layout.learning)
+            if score == score:
+                return layout, score
+        layout.fill(features)
+        layout.y[0] = target
+        if weight != 1.0:
+            layout.c[0] = inputs.weights([weight], 1)[0]
+            share = layout.c
+        reached = learn(
+            layout.rows, layout.y, share, NO_ORDER, 0, 1, self.loss, self.geometry, self.general, head.table,
+            head.numbers, layout.out,
+        )  # fmt: skip
+        if reached == 0:
+            self._refuse_one(features, layout)
+        return layout, layout.out.item()
 
     def predict_one(self, features: dict[str, float]) -> Any:
         """The prediction for one example of named features; names never seen count nothing."""
         layout = self._last_layout
-        try:
-            if len(features) != layout.size or type(features) is not dict:
-                raise KeyError
-            layout.pack(layout.values, 0, *layout.take(features))
-        except (KeyError, AttributeError, struct.error):
-            layout = self._layout(features, grow=False)
-            layout.fill(features)
-        if len(self.heads) == 1 and not self.average:
-            head = self.heads[0]
-            if layout.scores is None:
-                given = (layout.rows, 0, 1, self.general, head.table, head.numbers, layout.out)
-                layout.scores = partial(direct(scores, *given), *given)
-            if layout.scores() == 0:
-                self._refuse_one(features, layout)
-            score = layout.out.item()
-            return score if self._identity else self.loss.mean(score)
+        if layout is not None and layout.score is not None and len(features) == layout.size and type(features) is dict:
+            score = layout.score(id(features), layout.place, *layout.scoring)
+            if score == score:
+                return score if self._identity else self.loss.mean(score)
+        layout = self._layout(features, grow=False)
+        if layout is self._last_layout and len(self.heads) == 1 and not self.average and type(features) is dict:
+            if layout.score is None:
+                layout.bind(self.heads[0])
+                layout.bind_score(self.general)
+            if layout.score is not None:
+                score = layout.score(id(features), layout.place, *layout.scoring)
+                if score == score:
+                    return score if self._identity else self.loss.mean(score)
+        layout.fill(features)
         out = np.empty((len(self.heads), 1))
         for h in range(len(self.heads)):
             table, numbers, general = self._reader(h)
@@ -112,7 +116,9 @@ class ByName:
                 self._refuse_one(features, layout)
         return self._outward(out)[0]
 
-    def _learn_one_of_many(self, layout: Layout, features: dict[str, float], y: Any, weight: float) -> np.ndarray:
+    def _learn_one_of_many(self, features: dict[str, float], y: Any, weight: float) -> np.ndarray:
+        layout = self._layout(features, grow=True)
+        layout.fill(features)
         targets = self._targets([y], 1)
         share = inputs.weights([weight], 1) if weight != 1.0 else NO_WEIGHTS
         out = np.empty((len(self.heads), 1))
@@ -121,6 +127,8 @@ class ByName:
             if learn(layout.rows, targets[h], share, NO_ORDER, 0, 1, self.loss, self.geometry, self.general, head.table, head.numbers, out[h]) == 0:  # fmt: skip
                 self._restore(before)
                 self._refuse_one(features, layout)
+        if self.kept is not None:
+            self._keep_one(layout, targets, out)
         if self.examples >= self._next_record:
             self._record(y, out[:, 0])
         return self._outward(out)[0]
@@ -159,10 +167,13 @@ class ByName:
             if type(self.geometry).__name__ == "Normalised":
                 c /= self.geometry.epsilon + float(layout.values @ layout.values) + float(self.fit_intercept)
             self.sums.add_one(layout.values, None if layout.dense else layout.columns, target, c)
-        if self.kept is not None and score * target <= 0.0:
-            row = np.zeros((1, self.width))
-            row[0, layout.columns] = layout.values
-            self.kept.append((row, np.array([target])))
+        if self.kept is not None:
+            self._keep_one(layout, np.array([[target]]), np.array([[score]]))
+
+    def _keep_one(self, layout: Layout, targets: np.ndarray, out: np.ndarray) -> None:
+        row = np.zeros((1, self.width))
+        row[0, layout.columns] = layout.values
+        keep(self, row, targets, out)
 
     def _refuse_one(self, features: dict[str, float], layout: Layout) -> None:
         inputs.refuse_bad_rows(layout.values[None, :], list(features))

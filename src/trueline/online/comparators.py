@@ -10,6 +10,8 @@ import numpy as np
 from .engine import NO_WEIGHTS, risk
 from .state import START
 
+READING = 4e9  # entries that a search may read in all: seconds, whatever the size of the data
+
 
 def entropic_best(G: np.ndarray, intercept: bool, radius: float, entropy: float) -> np.ndarray:
     """Good u (intercept first) for L_u + entropy·RE(u‖w₁), on the simplex, or on (Ux, −Ux) when radius = U > 0.
@@ -76,15 +78,21 @@ def search(
         total = value + 0.5 * ridge * float(u @ u)
         return (total, slope) if math.isfinite(total) else (1e300, np.zeros_like(slope))
 
+    turns = int(min(200.0, max(10.0, READING / (1.0 + rows[0].size * len(ridges)))))
     for ridge in ridges:
         start = min(found, key=lambda pair: pair[1] + 0.5 * ridge * float(pair[0] @ pair[0]))[0]
-        u = minimize(objective, start, args=(ridge,), jac=True, method="L-BFGS-B", options={"maxiter": 200}).x
+        u = minimize(objective, start, args=(ridge,), jac=True, method="L-BFGS-B", options={"maxiter": turns}).x
         found.append((u, float(risk(rows, y, weights, loss, u, gradient))))
     return [pair for pair in found if math.isfinite(pair[1])]
 
 
-def look_back(model: Any, rows: Any, y: np.ndarray, weights: np.ndarray, h: int, repeats: int) -> list[Any]:
-    """Comparators that suit the learner's geometry, each with its exact loss over the rows (times ``repeats``)."""
+def look_back(
+    model: Any, rows: Any, y: np.ndarray, weights: np.ndarray, h: int, repeats: int, strengths: tuple[float, ...]
+) -> list[Any]:
+    """Comparators that suit the learner's geometry, each with its exact loss over the rows (times ``repeats``).
+
+    ``strengths`` are the ridges, over all rounds, at which the bound wants a short u.
+    """
     width, geometry = model.width, model.geometry
     now = model.weights(h)
     gradient = np.zeros(width + 1)
@@ -93,8 +101,7 @@ def look_back(model: Any, rows: Any, y: np.ndarray, weights: np.ndarray, h: int,
         trials = [start, now, *entropic_path(model, rows, y, weights, start)]
         found = [(u, float(risk(rows, y, weights, model.loss, u, gradient))) for u in trials]
     else:
-        rate = model.rate.at(max(1, model.examples)) * repeats
-        ridges = tuple(s / rate for s in (0.0, 0.01, 0.1, 1.0, 10.0))
+        ridges = tuple(strength / repeats for strength in strengths)
         starts = [np.zeros(width + 1), now]
         found = search(rows, y, weights, model.loss, model.fit_intercept, width, ridges, starts)
     return [(u, repeats * value) for u, value in found if math.isfinite(value)]

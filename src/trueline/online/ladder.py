@@ -21,6 +21,7 @@ from ..errors import DataError, UsageError
 from ..parts.rates import Rate
 from . import inputs, regret, state
 from .aggregate import mix_loss, posterior, rate
+from .comparators import look_back
 from .model import OnlineModel
 
 RATES = tuple(4.0**k for k in range(-11, 2))  # 2.4e-7 … 4
@@ -115,6 +116,11 @@ class RateMixture:
     @property
     def probabilistic(self) -> bool:
         return self.members[0].probabilistic
+
+    @property
+    def weighted(self) -> bool:
+        """Whether the members' theorem is about losses weighted by their steps, which the mixture does not suffer."""
+        return type(self.geometry).__name__ == "Normalised"
 
     def shares(self, h: int = 0) -> np.ndarray:
         """The members' present weights in the mixture."""
@@ -252,6 +258,20 @@ class RateMixture:
         self.progress.append(line)
         self._marks = [2 * self.examples, loss, float(weight)]
 
+    def look_back(self, X: Any, y: Any, weights: Any = None, repeats: int = 1) -> None:
+        """A second pass over the rows that were learned (each ``repeats`` times): comparators for losses not squared."""
+        first = self.members[0]
+        if not first.certified or first.sums is not None:
+            return
+        X, targets, share, _, _ = first._block(X, y, weights, None)
+        rows, now = rows_of(X), max(1, self.examples)
+        strengths = (0.0, *(1.0 / member.rate.at(now) for member in self.members[::-3]))
+        heads = []
+        for h in range(len(self.losses)):
+            leader = self.members[int(self.shares(h).argmax())]
+            heads.append(look_back(leader, rows, targets[h], share, h, repeats, strengths))
+        first.hindsight = {"examples": self.examples, "heads": heads}  # lent to every member, saved with the first
+
     def certificate(self) -> Any:
         """The mixture's loss, and its bound through the best member's theorem."""
         loss = self.unit * float(self.totals[:, 1].sum())
@@ -264,12 +284,16 @@ class RateMixture:
         bound = sum(head[0] for head in per_head)
         best: Any = per_head[0][1]
         proven = math.isfinite(bound)
-        comparator_loss = sum(head[1].comparator_loss for head in per_head)
+        first = self.members[0]
+        looked = first.hindsight is not None and first.hindsight["examples"] == self.examples
+        # A normalised step weighs losses, and so do the sums of its stream: no loss of a comparator as this one counts.
+        known = not self.weighted or first.sums is not None or looked
+        comparator_loss = sum(head[1].comparator_loss for head in per_head) if known else math.nan
         return RegretCertificate(
             status=Status.PROVEN if proven else Status.NOT_PROVEN,
             assumptions=best.assumptions if proven else (),
             advice="" if proven else "no member's bound held; scale the columns or use geometry='auto'",
-            theorem=f"min over {len(self.members)} rates of ({best.theorem}) + 2Δ",
+            theorem=f"min over {len(self.members)} rates of ({'L' if self.weighted else best.theorem}) + 2Δ",
             examples=self.examples, loss=loss, comparator_loss=comparator_loss, regret=loss - comparator_loss,
             bound=bound, comparator=best.comparator, bound_comparator=best.bound_comparator,
         )  # fmt: skip
@@ -278,23 +302,26 @@ class RateMixture:
         """(bound, the best member's certificate) of one head."""
         found: list[tuple[float, int, Certificate]] = []
         for k, member in enumerate(self.members):
-            held = member.sums
-            member.sums = self.members[0].sums
-            try:
-                proof: Any = regret.head_certificate(member, h)
-            finally:
-                member.sums = held
+            proof = self._member_proof(member, h)
             own = float(member.heads[h].numbers[state.STEP_LOSS])
             clipped = self.unit * (self.losses[h, k] - own)
-            weighted = type(self.geometry).__name__ == "Normalised"  # its theorem is about other weights
-            usable = proof.proven and not self.dead[k] and not weighted
+            usable = proof.proven and not self.dead[k] and not self.weighted
             member_bound = proof.bound + max(0.0, clipped) if usable else self.unit * self.losses[h, k]
-            if usable or weighted:
+            if usable or self.weighted:
                 found.append((member_bound + 2.0 * self.unit * self.totals[h, 0], k, proof))
             elif k == 0:
                 found.append((math.inf, k, proof))
         bound, _, proof = min(found, key=lambda item: item[:2])
         return float(bound), proof
+
+    def _member_proof(self, member: OnlineModel, h: int) -> Any:
+        """A member's certificate, with the comparators that the first member keeps for all."""
+        held = member.sums, member.hindsight
+        member.sums, member.hindsight = self.members[0].sums, self.members[0].hindsight
+        try:
+            return regret.head_certificate(member, h)
+        finally:
+            member.sums, member.hindsight = held
 
     def to_state(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
         """Every member's state and the mixture's own."""

@@ -4,6 +4,9 @@ Both bounds hold for every comparator and only look at mistake rounds, so those 
 
 perceptron   N ≤ (R‖w‖ + ‖ξ‖₂)²  for any w, ξ_i = max(0, 1 − y_i w·x_i);  with ξ = 0 that is R²/ρ²
 Winnow       N ≤ (RE(u‖w₁) + η·Σ max(0, γ − y u·x)) / (ηγ − η²‖x‖∞²/2)  for any ‖u‖₁ = 1 and margin γ
+
+Several classes, one head each against the rest: where a wrong label's score is the largest, that head errs if the score
+is not negative, and the right label's head errs if it is. So the wrong labels are at most the heads' mistakes in all.
 """
 
 from __future__ import annotations
@@ -17,13 +20,25 @@ from ..certify.records import Assumption, MistakeCertificate, Status
 from . import state
 
 
-def kept_rows(model: Any) -> Any:
-    """The mistake rounds as one signed matrix y·(1, x) (1 only with an intercept), dense or sparse."""
+def keep(model: Any, X: Any, targets: np.ndarray, scores: np.ndarray) -> None:
+    """Keep the rows on which a head erred, and count the rounds whose label was wrong."""
+    for h, (y, score) in enumerate(zip(targets, scores)):
+        wrong = score * y <= 0.0
+        if wrong.any():
+            model.kept.append((X[wrong], y[wrong], h))
+    if len(targets) > 1:
+        model.wrong += int(np.sum(np.argmax(targets, axis=0) != np.argmax(scores, axis=0)))
+
+
+def kept_rows(model: Any, h: int) -> Any:
+    """The mistake rounds of a head as one signed matrix y·(1, x) (1 only with an intercept), dense or sparse."""
     from scipy import sparse
 
     width = model.width
     blocks, signs = [], []
-    for X, y in model.kept:
+    for X, y, head in model.kept:
+        if head != h:
+            continue
         if hasattr(X, "indptr"):
             X = sparse.csr_matrix((X.data, X.indices, X.indptr), shape=(X.shape[0], width))
         elif X.shape[1] < width:
@@ -41,13 +56,26 @@ def kept_rows(model: Any) -> Any:
 
 
 def mistake_certificate(model: Any) -> MistakeCertificate:
-    """Mistakes, radius, margin or slack found, bound."""
-    numbers = model.heads[0].numbers
+    """Mistakes, radius, margin or slack found, bound; of several heads the sum."""
+    found = [head_mistakes(model, h) for h in range(len(model.heads))]
+    if len(found) == 1:
+        return found[0]
+    worst = max(found, key=lambda proof: (not proof.proven, proof.bound))
+    return MistakeCertificate(
+        status=worst.status, assumptions=worst.assumptions, advice=worst.advice, examples=model.examples,
+        mistakes=model.wrong, radius=max(proof.radius for proof in found), bound=sum(proof.bound for proof in found),
+        theorem=f"{worst.theorem}; one against the rest, summed over {len(found)} classes",
+    )  # fmt: skip
+
+
+def head_mistakes(model: Any, h: int) -> MistakeCertificate:
+    """The certificate of one head."""
+    numbers = model.heads[h].numbers
     winnow = bool(numbers[state.LINKED])
     theorem = "Winnow with slack" if winnow else "perceptron: N ≤ (R‖w‖ + ‖ξ‖₂)²"
-    if not model.kept:
+    if not any(head == h for _, _, head in model.kept):
         return MistakeCertificate(status=Status.PROVEN, examples=model.examples, bound=0.0, theorem=theorem)
-    Z = kept_rows(model)
+    Z = kept_rows(model, h)
     mistakes = Z.shape[0]
     uniform = (
         abs(float(numbers[state.SLOPE2]) - mistakes) < 1e-6 and model.rate.power == 0.0 and not (winnow and model.late)
@@ -55,7 +83,8 @@ def mistake_certificate(model: Any) -> MistakeCertificate:
     assumptions = (
         Assumption("every round has weight 1, the rate is constant, features are known from the start", uniform),
     )
-    candidates = comparators(Z, model)
+    weights = model.weights(h)
+    candidates = comparators(Z, weights if model.fit_intercept else weights[1:])
     find = winnow_bound if winnow else perceptron_bound
     bound, radius, margin, slack, u = min((find(Z, u, model) for u in candidates), key=lambda found: found[0])
     full = np.zeros(model.width + 1)
@@ -75,12 +104,11 @@ def mistake_certificate(model: Any) -> MistakeCertificate:
     )  # fmt: skip
 
 
-def comparators(Z: Any, model: Any) -> list[np.ndarray]:
+def comparators(Z: Any, weights: np.ndarray) -> list[np.ndarray]:
     """Directions worth trying: the weights in force, the mean of the rows, squared-hinge solutions at several ridges."""
     from scipy.optimize import minimize
 
-    weights = model.weights()
-    found = [weights if model.fit_intercept else weights[1:], np.asarray(Z.sum(axis=0)).ravel()]
+    found = [weights, np.asarray(Z.sum(axis=0)).ravel()]
     size = float(np.mean(row_norms(Z)))
 
     def objective(w: np.ndarray, ridge: float) -> tuple[float, np.ndarray]:

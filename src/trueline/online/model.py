@@ -17,13 +17,17 @@ from ..data.rows import rows_of
 from ..errors import DataError, UsageError
 from ..parts.losses import loss as loss_part
 from ..parts.rates import Rate
-from ..threads import one_blas_thread
+from ..threads import get_threads, one_blas_thread, started
 from . import inputs, regret, saving, state
 from .byname import ByName
 from .comparators import look_back
 from .engine import NO_ORDER, learn, means, read_weights, scores, sum_masses
+from .mistakes import keep
 from .named import Layout
-from .sums import WIDEST, Sums
+from .sums import WIDEST, Sums, add_rows
+
+WIDE = 200  # features from which BLAS's threads are worth their waiting for each other
+APART = 8192  # rows from which the moments are worth a thread of their own
 
 
 class OnlineModel(ByName):
@@ -81,7 +85,8 @@ class OnlineModel(ByName):
         self.sums: Sums | None = None
         self.squared = type(self.loss).__name__ == "Squared" and type(self.loss).__module__ == "trueline.parts.losses"
         self.keep_sums = bool(keep_sums)
-        self.kept: list[Any] | None = [] if keep_rows else None  # mistake rounds, for a slack bound
+        self.kept: list[Any] | None = [] if keep_rows else None  # mistake rounds of each head, for a slack bound
+        self.wrong = 0  # rounds whose most likely label was not the label
         self.probabilistic = type(self.loss).__name__ == "Logistic"
         self._real = self.loss.targets == "real"
         self._identity = not hasattr(self.loss, "mean") or self.loss.mean(0.3) == 0.3
@@ -156,7 +161,8 @@ class OnlineModel(ByName):
         rows = rows_of(X)
         before = self._snapshot()
         # BLAS's threads wait for each other longer than the small products of the moments take.
-        with one_blas_thread() if self.sums is not None and n > 256 else nullcontext():
+        small = self.sums is not None and self.width < WIDE
+        with one_blas_thread() if small and n > 256 else nullcontext():
             bad = self._learn_rows(rows, X, targets, weights, sequence, n, out)
         if bad is None and self._runaway():
             bad = n - 1
@@ -183,23 +189,39 @@ class OnlineModel(ByName):
         self, rows: Any, X: Any, targets: np.ndarray, weights: np.ndarray, order: np.ndarray, n: int, out: np.ndarray
     ) -> int | None:
         """Run every head over the rows, stopping at doubling counts to write a record; the first bad position."""
-        share = None if self.bare and not len(weights) and not len(order) else weights
         start = 0
         while start < n:
             stop = min(n, start + max(1, self._next_record - self.examples))
-            for h, head in enumerate(self.heads):
-                reached = learn(
-                    rows, targets[h], share, order, start, stop, self.loss, self.geometry, self.general, head.table, head.numbers,
-                    out[h],
-                )  # fmt: skip
-                if reached < stop:
-                    return int(reached)
-            self._count(X, targets, weights, order, start, stop, out)
+            apart = self.sums is not None and stop - start >= APART and get_threads() > 1
+            with started(1) if apart else nullcontext() as pool:
+                adding = pool.submit(add_rows, self, X, targets, weights, order, start, stop) if pool else None
+                reached = self._learn_heads(rows, targets, weights, order, start, stop, out)
+            if reached < stop:
+                return reached
+            if adding is None:
+                add_rows(self, X, targets, weights, order, start, stop)
+            else:
+                adding.result()
+            if self.kept is not None:
+                chosen = order[start:stop] if len(order) else slice(start, stop)
+                keep(self, X[chosen], targets[:, chosen], out[:, start:stop])
             if self.examples >= self._next_record:
                 last = int(order[stop - 1]) if len(order) else stop - 1
                 self._record(self._label(targets, last), out[:, stop - 1])
             start = stop
         return None
+
+    def _learn_heads(self, rows: Any, targets: Any, weights: Any, order: Any, start: int, stop: int, out: Any) -> int:
+        """Every head over the same rows; where the first one stopped that did."""
+        share = None if self.bare and not len(weights) and not len(order) else weights
+        for h, head in enumerate(self.heads):
+            reached = learn(
+                rows, targets[h], share, order, start, stop, self.loss, self.geometry, self.general, head.table, head.numbers,
+                out[h],
+            )  # fmt: skip
+            if reached < stop:
+                return int(reached)
+        return stop
 
     def _label(self, targets: np.ndarray, i: int) -> Any:
         return float(targets[0, i]) if len(self.heads) == 1 else int(np.argmax(targets[:, i]))
@@ -308,7 +330,14 @@ class OnlineModel(ByName):
         if self.general is None and self.heads[0].numbers[state.CANDIDATES]:
             used += [state.OLDER, state.NEWER]
         heads = [(used, head.table[used], head.numbers.copy()) for head in self.heads]
-        extra = (len(self.progress), self._next_record, self._last_loss, self._last_weight, len(self.kept or ()))
+        extra = (
+            len(self.progress),
+            self._next_record,
+            self._last_loss,
+            self._last_weight,
+            len(self.kept or ()),
+            self.wrong,
+        )
         return heads, None if self.sums is None else self.sums.copy(), extra
 
     def _restore(self, before: Any) -> None:
@@ -320,23 +349,7 @@ class OnlineModel(ByName):
         self._next_record, self._last_loss, self._last_weight = extra[1:4]
         if self.kept is not None:
             del self.kept[extra[4] :]
-
-    def _count(self, X: Any, targets: Any, weights: Any, order: Any, start: int, stop: int, out: Any) -> None:
-        """What the engine does not count itself: the moments of squared losses, the rows of mistakes."""
-        if self.sums is None and self.kept is None:
-            return
-        chosen: Any = order[start:stop] if len(order) else slice(start, stop)
-        y = targets[0][chosen]
-        if self.sums is not None:
-            c = weights[chosen] if len(weights) else None
-            part = X[chosen]
-            if type(self.geometry).__name__ == "Normalised":
-                c = (1.0 if c is None else c) / (self.geometry.epsilon + inputs.squared_norms(part, self.fit_intercept))
-            self.sums.add(part, y, c)
-        if self.kept is not None:
-            wrong = out[0, start:stop] * y <= 0.0
-            if wrong.any():
-                self.kept.append((X[chosen][wrong], y[wrong]))
+        self.wrong = extra[5]
 
     def _runaway(self) -> bool:
         """Whether some weight is no longer a usable number after a block."""
@@ -353,7 +366,9 @@ class OnlineModel(ByName):
             share = (share if len(share) else 1.0) / (
                 self.geometry.epsilon + inputs.squared_norms(X, self.fit_intercept)
             )
-        heads = [look_back(self, rows_of(X), targets[h], share, h, repeats) for h in range(len(self.heads))]
+        rate = self.rate.at(max(1, self.examples))
+        strengths = tuple(s / rate for s in (0.0, 0.01, 0.1, 1.0, 10.0))
+        heads = [look_back(self, rows_of(X), targets[h], share, h, repeats, strengths) for h in range(len(self.heads))]
         self.hindsight = {"examples": self.examples, "heads": heads}
 
     def certificate(self) -> Certificate:

@@ -194,13 +194,13 @@ def head_certificate(model: Any, h: int) -> Certificate:
     return stream_certificate(terms)
 
 
-def best_fixed(model: Any, G: np.ndarray) -> tuple[np.ndarray, float]:
+def best_fixed(model: Any, G: np.ndarray, few: np.ndarray | None = None) -> tuple[np.ndarray, float]:
     """The best fixed weights of the model's geometry in hindsight, and their loss, from moments of squared losses."""
     name = getattr(type(model.geometry), "name", "")
     if name in ("multiplicative", "signed"):
         u = entropic_best(G, model.fit_intercept, getattr(model.geometry, "radius", 0.0), 0.0)
     else:
-        u = sums.best(G, 0.0, model.fit_intercept)
+        u = sums.best(G, 0.0, model.fit_intercept, few)
     v = np.append(u, -1.0)
     return u, max(0.0, float(v @ G @ v))
 
@@ -208,12 +208,12 @@ def best_fixed(model: Any, G: np.ndarray) -> tuple[np.ndarray, float]:
 def squared_certificate(terms: Terms) -> Certificate:
     """Squared loss with running moments: the comparator is exact."""
     model, numbers, eta = terms.model, terms.numbers, terms.eta
-    G = model.sums.total()
+    G, few = model.sums.total(), model.sums.few()
     intercept = model.fit_intercept
     assumptions: tuple[Assumption, ...] = ()
     advice, theorem, status = "", "", Status.PROVEN
     radius = getattr(model.geometry, "radius", 0.0)
-    comparator, comparator_loss = best_fixed(model, G)
+    comparator, comparator_loss = best_fixed(model, G, few)
     bound, bound_u = math.inf, comparator
     if terms.name in ("additive", "normalised") and terms.plain:
         theorem = "Widrow–Hoff: L ≤ L_u/(1 − κ) + ‖u‖²/η"
@@ -222,7 +222,7 @@ def squared_certificate(terms: Terms) -> Certificate:
         kappa = eta * float(numbers[state.REACH])
         assumptions, advice = (reach_assumption(terms, kappa),), reach_advice(terms, kappa)
         if kappa < 1.0:
-            bound_u = sums.best(G, (1.0 - kappa) / eta, intercept)
+            bound_u = sums.best(G, (1.0 - kappa) / eta, intercept, few)
             bound = sums.loss_of(G, bound_u) / (1.0 - kappa) + float(bound_u @ bound_u) / eta
         else:
             status = Status.VOID
@@ -252,13 +252,13 @@ def squared_certificate(terms: Terms) -> Certificate:
         if not terms.linked:
             strengths = (0.1, 1.0, 10.0, 100.0) if terms.adaptive or not terms.constant else (1.0,)
             trials += [
-                sums.best(G, s / terms.last + model.l2 * float(numbers[state.STEP_WEIGHT]), intercept)
+                sums.best(G, s / terms.last + model.l2 * float(numbers[state.STEP_WEIGHT]), intercept, few)
                 for s in strengths
             ]
         elif terms.name in ("multiplicative", "signed"):
             trials.append(entropic_best(G, intercept, radius, 2.0 / eta))
         else:
-            trials += [sums.best(G, s / terms.last, intercept) for s in (0.1, 1.0, 10.0)]
+            trials += [sums.best(G, s / terms.last, intercept, few) for s in (0.1, 1.0, 10.0)]
         found = [(2.0 * terms.universal(u, 0.5 * sums.loss_of(G, u)), k) for k, u in enumerate(trials)]
         bound, k = min(found)
         bound_u = trials[k]

@@ -57,10 +57,11 @@ def to_state(model: Any) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
     if model.sums is not None:
         arrays["sums"], arrays["waiting"] = model.sums.G, model.sums.waiting[: model.sums.count]
     if model.kept:
-        rows = [X.toarray() if hasattr(X, "toarray") else X for X, _ in model.kept]
+        rows = [X.toarray() if hasattr(X, "toarray") else X for X, _, _ in model.kept]
         width = model.width
         arrays["kept"] = np.vstack([np.pad(X, ((0, 0), (0, width - X.shape[1]))) for X in rows])
-        arrays["kept_y"] = np.concatenate([y for _, y in model.kept])
+        arrays["kept_y"] = np.concatenate([y for _, y, _ in model.kept])
+        arrays["kept_head"] = np.concatenate([np.full(len(y), float(h)) for _, y, h in model.kept])
     looked = model.hindsight is not None and model.hindsight["examples"] == model.examples
     for h, trials in enumerate(model.hindsight["heads"] if looked else ()):
         arrays[f"hindsight{h}"] = np.array([np.append(u, value) for u, value in trials])
@@ -76,6 +77,7 @@ def to_state(model: Any) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
         "classes": None if model.classes is None else [plain(label) for label in model.classes],
         "names": model._names if model._names is not None else model.width,
         "late": model.late,
+        "wrong": model.wrong,
         "epochs": model.epochs,
         "progress": model.progress,
         "marks": [model._next_record, model._last_loss, model._last_weight],
@@ -104,13 +106,14 @@ def from_state(cls: Any, arrays: dict[str, np.ndarray], meta: dict[str, Any], pa
         model.sums.count = len(arrays["waiting"])
         model.sums.waiting[: model.sums.count] = arrays["waiting"]
     if "kept" in arrays:
-        model.kept = [(np.array(arrays["kept"]), np.array(arrays["kept_y"]))]
+        erred = arrays["kept_head"]
+        model.kept = [(arrays["kept"][erred == h], arrays["kept_y"][erred == h], int(h)) for h in np.unique(erred)]
     if "hindsight0" in arrays:
         heads = [
             [(row[:-1].copy(), float(row[-1])) for row in arrays[f"hindsight{h}"]] for h in range(len(model.heads))
         ]
         model.hindsight = {"examples": model.examples, "heads": heads}
-    model.late, model.epochs = meta["late"], meta["epochs"]
+    model.late, model.epochs, model.wrong = meta["late"], meta["epochs"], meta["wrong"]
     model.progress = meta["progress"]
     model._next_record, model._last_loss, model._last_weight = meta["marks"]
     return model

@@ -10,6 +10,8 @@ from typing import Any
 
 import numpy as np
 
+from .inputs import squared_norms
+
 BLOCK = 1024
 WIDEST = 2000  # beyond this many features the moments are not kept
 
@@ -66,6 +68,10 @@ class Sums:
         rest = self.waiting[: self.count]
         return self.G + rest.T @ rest if self.count else self.G
 
+    def few(self) -> np.ndarray | None:
+        """All rows so far, √c·z each, while they are fewer than the features: shorter to solve than G."""
+        return self.waiting[: self.count] if self.G[0, 0] == 0.0 and self.count <= self.width else None
+
     def widen(self, width: int) -> None:
         """Room for more features, which were 0 in every row so far."""
         old = self.width
@@ -85,6 +91,19 @@ class Sums:
         return twin
 
 
+def add_rows(model: Any, X: Any, targets: Any, weights: Any, order: Any, start: int, stop: int) -> None:
+    """A model's moments, which need nothing of what it learns: long blocks add them on another thread."""
+    if model.sums is None:
+        return
+    chosen: Any = order[start:stop] if len(order) else slice(start, stop)
+    c = weights[chosen] if len(weights) else None
+    part = X[chosen]
+    with np.errstate(all="ignore"):  # rows that the engine is about to refuse
+        if type(model.geometry).__name__ == "Normalised" and not model.quiet:  # a mixture counts losses as they are
+            c = (1.0 if c is None else c) / (model.geometry.epsilon + squared_norms(part, model.fit_intercept))
+        model.sums.add(part, targets[0][chosen], c)
+
+
 def loss_of(G: np.ndarray, u: np.ndarray) -> float:
     """L_u = Σ c(u·x − y)² from moments, rounded up by its own rounding error so that a bound stays a bound."""
     v = np.append(u, -1.0)
@@ -92,8 +111,11 @@ def loss_of(G: np.ndarray, u: np.ndarray) -> float:
     return float(max(0.0, v @ G @ v) + 4.0 * len(v) * np.finfo(float).eps * size)
 
 
-def best(G: np.ndarray, ridge: float, intercept: bool) -> np.ndarray:
-    """The u (intercept first) that minimises L_u + ridge·‖u‖²; the shortest one where there are many."""
+def best(G: np.ndarray, ridge: float, intercept: bool, few: np.ndarray | None = None) -> np.ndarray:
+    """The u (intercept first) that minimises L_u + ridge·‖u‖²; the shortest one where there are many.
+
+    ``few`` are the rows themselves where they are fewer than the features.
+    """
     first = 0 if intercept else 1
     A = G[first:-1, first:-1].copy()
     b = G[first:-1, -1]
@@ -102,15 +124,34 @@ def best(G: np.ndarray, ridge: float, intercept: bool) -> np.ndarray:
         return u
     A[np.diag_indices_from(A)] += ridge
     scale = 1.0 / np.sqrt(np.maximum(A.diagonal(), np.finfo(float).tiny))
+    if few is not None:
+        Z, y = few[:, first:-1], few[:, -1]
+        if ridge > 0.0:
+            u[first:] = Z.T @ np.linalg.solve(Z @ Z.T + ridge * np.eye(len(Z)), y)
+        elif len(Z):
+            u[first:] = scale * np.linalg.lstsq(Z * scale, y, rcond=None)[0]
+        return u
     scaled = A * scale * scale[:, None]
-    try:
-        pivots = np.linalg.cholesky(scaled).diagonal()
-        if pivots.min() > 1e-5:  # far from singular: the short way is as good
-            u[first:] = scale * np.linalg.solve(scaled, scale * b)
-            return u
-    except np.linalg.LinAlgError:
-        pass
-    values, vectors = np.linalg.eigh(scaled)
-    kept = values > len(A) * np.finfo(float).eps * max(values[-1], 0.0)
-    u[first:] = scale * (vectors[:, kept] @ ((vectors[:, kept].T @ (scale * b)) / values[kept]))
+    found = _far_from_singular(scaled, scale * b)
+    if found is None:
+        values, vectors = np.linalg.eigh(scaled)
+        kept = values > len(A) * np.finfo(float).eps * max(values[-1], 0.0)
+        found = vectors[:, kept] @ ((vectors[:, kept].T @ (scale * b)) / values[kept])
+    u[first:] = scale * found
     return u
+
+
+def _far_from_singular(scaled: np.ndarray, right: np.ndarray) -> np.ndarray | None:
+    """The solution by Cholesky, or None where a pivot is so small that a longer way is worth it."""
+    if len(scaled) <= 100:  # not worth SciPy's import
+        try:
+            pivots = np.linalg.cholesky(scaled).diagonal()
+        except np.linalg.LinAlgError:
+            return None
+        return np.linalg.solve(scaled, right) if pivots.min() > 1e-5 else None
+    from scipy.linalg import lapack
+
+    factor, wrong = lapack.dpotrf(scaled, lower=1, clean=0)
+    if wrong or not factor.diagonal().min() > 1e-5:
+        return None
+    return np.asarray(lapack.dpotrs(factor, right, lower=1)[0])
