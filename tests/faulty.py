@@ -17,6 +17,7 @@ class Disk:
         self.hit: list[str] = []
         self.syncs_after = 0
         self.lifted = False
+        self.making = True  # the fault, if any, came before the store was open
         self.name = f"disk{id(self)}"
         self.vfs = Faulty(self)
 

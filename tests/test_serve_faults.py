@@ -10,6 +10,7 @@ import random
 import shutil
 import signal
 import socket
+import statistics
 import struct
 import subprocess
 import sys
@@ -23,10 +24,10 @@ from serving import SPEC, Nursery, Served, journal, memory, replayed, rows, stat
 
 from trueline.errors import ModelError
 from trueline.serve import admin
+from trueline.serve.intake import Refused
 from trueline.serve.service import Service
 from trueline.serve.spec import check, restore
 from trueline.serve.store import Store, connect
-from trueline.serve.writer import Refused
 
 X, Y = rows(4000, seed=5)
 PACKED = [struct.pack("3d", *x.values()) for x in X]
@@ -150,6 +151,7 @@ async def served_on(disk, path, labels=12):
     """Run labels through a service on this disk; those acknowledged, and the service."""
     acknowledged = []
     store = Store(path, connect=disk.connect)
+    disk.making = bool(disk.hit)
     service = Service(store, snapshot_every=5)
     await service.start()
     try:
@@ -195,7 +197,7 @@ def test_a_fault_at_every_operation(tmp_path, kind):
     total = disk.count
     assert total > 60
     hits, kept = 0, 0
-    for at in range(1, total + 1, 1 if kind == "once" else 3):
+    for at in range(1, total + 1):
         path = str(tmp_path / f"{at}.db")
         disk = Disk(kind, at)
         try:
@@ -205,10 +207,12 @@ def test_a_fault_at_every_operation(tmp_path, kind):
             continue
         finally:
             disk.vfs.unregister()
+            # While SQLite makes a new file it may try again by itself; nothing is promised yet.
+            assert disk.making or disk.syncs_after == 0, "an fsync that failed was tried again"
         if disk.hit:
             hits += 1
-            if kind == "sync" and service.failed is not None:
-                assert disk.syncs_after == 0, "an fsync that failed was tried again"
+            if kind == "sync" and not disk.making:
+                assert service.failed is not None
             if kind == "full":
                 assert service.failed is None and (not acknowledged or acknowledged[-1][0] == 11), (
                     "goes on when there is room again"
@@ -305,11 +309,11 @@ def opened(path):
         assert str(path) in error.message or "snapshot" in error.message or "journal" in error.message, error.message
         return None
     live = service.find("m")
+    known = service.store.known(1, [str(k) for k in range(60)])
     made = (
         live.position,
         state_bytes(live.record),
-        [service.store.find_prediction(1, str(k)) for k in range(60)],
-        [service.store.find_learned(1, str(k)) for k in range(60)],
+        {id: (e.pid, e.features, e.output, e.position, e.seq, e.label) for id, e in known.items()},
     )
     service.store.abandon()
     return made
@@ -411,30 +415,40 @@ def p99(http, count=200):
     return sorted(took)[int(0.99 * count)]
 
 
+def slow_sockets(address, count):
+    """Sockets that say nothing, stop within the headers, or stop within the body."""
+    host, port = address.removeprefix("http://").split(":")
+    sockets = []
+    for k in range(count):
+        one = socket.create_connection((host, int(port)), timeout=10)
+        one.sendall(
+            [
+                b"",
+                b"POST /v1/models/m/learn HTTP/1.1\r\nHost: 127.0.0.1\r\n",
+                b"POST /v1/models/m/learn HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 90\r\n\r\n{",
+            ][k % 3]
+        )
+        sockets.append(one)
+    return sockets
+
+
 def test_slow_and_idle_sockets(tmp_path):
+    """Windows with 1,000 slow sockets and without them take turns; the medians of their p99 are compared."""
     with Served(tmp_path) as server:
-        host, port = server.address.removeprefix("http://").split(":")
         p99(server.http, 100)
-        before = min(p99(server.http) for _ in range(3))
-        sockets = []
-        try:
-            for k in range(1000):
-                one = socket.create_connection((host, int(port)), timeout=10)
-                one.sendall(
-                    [
-                        b"",
-                        b"POST /v1/models/m/learn HTTP/1.1\r\nHost: 127.0.0.1\r\n",
-                        b"POST /v1/models/m/learn HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 90\r\n\r\n{",
-                    ][k % 3]
-                )
-                sockets.append(one)
-            during = min(p99(server.http) for _ in range(4))
-            assert during < 2.0 * before + 0.002
-            sockets[1].settimeout(20)
-            assert b" 408 " in sockets[1].recv(200)  # slow headers are cut off
-        finally:
-            for one in sockets:
-                one.close()
+        alone, beside = [], []
+        for turn in range(5):
+            alone.append(p99(server.http))
+            sockets = slow_sockets(server.address, 1000)
+            try:
+                beside.append(p99(server.http))
+                if turn == 4:
+                    sockets[1].settimeout(20)
+                    assert b" 408 " in sockets[1].recv(200)  # slow headers are cut off
+            finally:
+                for one in sockets:
+                    one.close()
+        assert statistics.median(beside) < 2.0 * statistics.median(alone), (alone, beside)
 
 
 def test_hostile_bodies(tmp_path):

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from typing import Any
 
 import msgspec
 
 from ..modelfile import dumps
+from .intake import Refused
 from .live import Live
 from .service import Service
-from .writer import Refused
 
 SWEEP = 1_000  # rows at a time
+UNLABELLED = "NOT EXISTS (SELECT 1 FROM journal j WHERE j.mid=prediction.mid AND j.id=prediction.id)"
 
 
 async def create(service: Service, spec: dict[str, Any], snapshot: bytes | None = None) -> Live:
@@ -74,8 +76,6 @@ async def delete(service: Service, name: str) -> None:
         for one in doomed:
             service.models.pop(one.name, None)
             service.by_mid.pop(one.mid, None)
-            for key in [key for key in service.recent if key[0] == one.mid]:
-                del service.recent[key]
 
     await service.transact(action)
 
@@ -112,41 +112,50 @@ async def promote(service: Service, name: str, shadow_name: str) -> Live:
 
 
 async def sweep(service: Service) -> int:
-    """Expire predictions beyond the window, and forget what is beyond the second one; how many expired."""
+    """Expire predictions beyond the window, and forget what is beyond the second one; how many rows went."""
     cut = service.now() - service.retention
-    rows = [
-        row
-        for row in service.store.reader.execute(
-            "SELECT pid, mid, id, at FROM prediction ORDER BY pid LIMIT ?", (SWEEP,)
-        )
-        if row[3] < cut
+    behind = [
+        (live.mid, service.saved[live.mid][0]) for live in service.by_mid.values() if len(service.saved[live.mid]) > 1
     ]
-    waiting = [row for row in rows if service.store.find_learned(row[1], row[2]) is None]
-    waiting = [row for row in waiting if (e := service.recent.get((row[1], row[2]))) is None or e.label is None]
-    old = next(iter(service.store.reader.execute("SELECT min(at) FROM expired")))[0]
-    stale = [
-        (live.mid, service.saved[live.mid][0])
-        for live in service.by_mid.values()
-        if len(service.saved[live.mid]) > 1 and live.parent is None
-    ]
-    if not waiting and not stale and (old is None or old >= cut):
+    late, stale = await asyncio.to_thread(_due, service.store.reader, cut, behind)
+    if not late and not stale:
         return 0
+    run = service.store.run
+    gone: list[int] = []  # the model of each prediction that expired
 
     def action() -> None:
         at = service.now()
-        service.store.put("expired", [(mid, id, at) for _, mid, id, _ in waiting], replace=True)
-        for pid, *_ in waiting:
-            service.store.run("DELETE FROM prediction WHERE pid=?", (pid,))
-        service.store.run("DELETE FROM expired WHERE at<?", (cut,))
-        for mid, seq in stale:
-            service.store.run(
-                "DELETE FROM journal WHERE mid=? AND at<? AND seq IN (SELECT seq FROM journal WHERE mid=? AND seq<=? ORDER BY seq LIMIT ?)",
-                (mid, cut, mid, seq, SWEEP),
-            )
+        for pid, mid, id in late:  # a label may have come in between
+            if not _changed(service, f"DELETE FROM prediction WHERE pid=? AND {UNLABELLED}", (pid,)):
+                continue
+            service.store.put("expired", [(mid, id, at)], replace=True)
+            gone.append(mid)
+        run("DELETE FROM expired WHERE at<?", (cut,))
+        for mid, first in stale:
+            run("DELETE FROM journal WHERE mid=? AND seq>=? AND seq<? AND at<?", (mid, first, first + SWEEP, cut))
 
     await service.transact(action)
-    for _, mid, id, _ in waiting:
-        service.recent.pop((mid, id), None)
+    for mid in gone:
         service.pending[mid] -= 1
-    service.counts["expired"] += len(waiting)
-    return len(waiting)
+    service.counts["expired"] += len(gone)
+    return len(gone) + len(stale)
+
+
+def _due(reader: Any, cut: float, behind: list[tuple[int, int]]) -> tuple[list[Any], list[tuple[int, int]]]:
+    """Predictions to expire, and (model, first position) of journals to cut; read beside the writer."""
+    late = list(
+        reader.execute(
+            f"SELECT pid, mid, id FROM prediction WHERE at<? AND {UNLABELLED} ORDER BY pid LIMIT ?", (cut, SWEEP)
+        )
+    )
+    stale = []
+    for mid, newest in behind:
+        first = next(iter(reader.execute("SELECT seq, at FROM journal WHERE mid=? ORDER BY seq LIMIT 1", (mid,))), None)
+        if first is not None and first[1] < cut and first[0] + SWEEP <= newest:
+            stale.append((mid, first[0]))
+    return late, stale
+
+
+def _changed(service: Service, statement: str, values: tuple[Any, ...]) -> bool:
+    service.store.run(statement, values)
+    return bool(next(iter(service.store.run("SELECT changes()")))[0])

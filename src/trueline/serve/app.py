@@ -24,12 +24,12 @@ from . import admin
 from . import spec as specs
 from .events import MOST_READERS, Events
 from .guard import Guard
+from .intake import Refused, decode
 from .live import Live
 from .openapi import description
 from .service import Service
 from .store import StoreFailure, StoreFull
-from .wire import Wire, decode, read
-from .writer import Refused
+from .wire import Edge, Wire, read
 
 POLICY = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 PAGE = {
@@ -304,7 +304,7 @@ def _metrics(service: Service, events: Events) -> list[str]:
     return lines
 
 
-def application(service: Service, guard: Guard, events: Events) -> Wire:
+def application(service: Service, guard: Guard, events: Events, edge: Edge) -> Wire:
     """The whole service as one ASGI application."""
     rest = Rest(service, guard, events)
     table: list[tuple[str, str, Callable[[Request], Awaitable[Response]], str | None]] = [
@@ -342,6 +342,4 @@ def application(service: Service, guard: Guard, events: Events) -> Wire:
     async def life(app: Any) -> AsyncIterator[None]:
         yield
 
-    return Wire(
-        service, guard, Starlette(routes=routes, exception_handlers={404: missing, 405: missing}, lifespan=life)
-    )
+    return Wire(edge, Starlette(routes=routes, exception_handlers={404: missing, 405: missing}, lifespan=life))

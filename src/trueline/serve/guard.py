@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import hmac
 from pathlib import Path
-from typing import Any
 from urllib.parse import urlsplit
 
 from ..errors import UsageError
@@ -48,6 +47,13 @@ class Guard:
 
     def __init__(self, tokens: list[tuple[bytes, frozenset[str]]] | None) -> None:
         self.tokens = tokens
+        self._local: set[bytes] = set()  # Host headers that were found to be loopback names
+
+    def _loopback(self, host: bytes) -> bool:
+        found = _name(host) in LOOPBACK
+        if found and len(self._local) < 64:
+            self._local.add(host)
+        return found
 
     def refuse(self, headers: list[tuple[bytes, bytes]], scope: str) -> tuple[int, str] | None:
         host = origin = given = b""
@@ -66,7 +72,7 @@ class Guard:
                 "the request comes from a page of another site; call the service from its own page or from a program",
             )
         if self.tokens is None:
-            if host and _name(host) not in LOOPBACK:
+            if host and host not in self._local and not self._loopback(host):
                 return (
                     403,
                     "the Host header is not a loopback name; use 127.0.0.1 or localhost, or start the service with --token-file",
@@ -94,8 +100,3 @@ def _same(origin: bytes, host: bytes) -> bool:
         return urlsplit(origin.decode("latin-1")).netloc == host.decode("latin-1")
     except ValueError:
         return False
-
-
-def body_of(status: int, message: str) -> dict[str, Any]:
-    """The body of a refusal."""
-    return {"error": {"message": message, "where": None}}

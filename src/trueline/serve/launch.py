@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import gc
 import json as jsons
 import logging
 import re
@@ -22,7 +23,10 @@ UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 
 def serve(
     model: Annotated[
-        str | None, typer.Argument(help="A model file made by trueline stream.", show_default=False)
+        str | None,
+        typer.Argument(
+            help="A model file made by trueline stream, or by trueline fit to predict only.", show_default=False
+        ),
     ] = None,
     features: Annotated[
         list[str] | None,
@@ -195,16 +199,18 @@ async def _run(
     from .guard import Guard
     from .protocol import Limited, sweep_connections
     from .service import Service
+    from .wire import Edge
 
     service = Service(opened, retention=retention, snapshot_every=every)
     await service.start()
     for spec, raw in wanted:
         if spec["name"] not in service.models:  # what the store holds goes on; a file is only a beginning
             await admin.create(service, spec, raw)
-    events = Events(service)
+    events, guard = Events(service), Guard(tokens)
+    edge = Edge(service, guard)
     config = uvicorn.Config(
-        application(service, Guard(tokens), events), host=host, port=port, http=Limited, ws="none", lifespan="off", log_config=None,
-        access_log=False, server_header=False, date_header=False, timeout_keep_alive=65, timeout_graceful_shutdown=5,
+        application(service, guard, events, edge), host=host, port=port, http=type("Served", (Limited,), {"edge": edge}), ws="none", lifespan="off", log_config=None,
+        access_log=False, server_header=False, proxy_headers=False, date_header=False, timeout_keep_alive=65, timeout_graceful_shutdown=5,
         ssl_certfile=tls[0], ssl_keyfile=tls[1], backlog=2048,
     )  # fmt: skip
     logging.getLogger("uvicorn.error").addHandler(logging.NullHandler())
@@ -221,6 +227,10 @@ async def _run(
         )
     ]
     tasks.append(asyncio.create_task(_announce(server, service, json, "https" if tls[0] else "http")))
+    # What is loaded stays; a collection that looks at all of it every few hundred requests finds nothing.
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(20_000, 20, 50)
     try:
         await server.serve()
     except SystemExit:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import copy
 import math
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 import numpy as np
@@ -20,6 +20,16 @@ from . import spec as specs
 WINDOW = 256  # labels
 WINDOWS_KEPT = 64
 CHUNK = 256  # rows applied without a pause
+
+
+class Label(NamedTuple):
+    """A label of the journal, with what it belongs to; ``output`` is the prediction that was served, if one was."""
+
+    position: int
+    features: bytes
+    label: bytes
+    weight: float
+    output: bytes | None
 
 
 class Live:
@@ -45,6 +55,8 @@ class Live:
             "windows": [],
             "mark": [0.0, 0.0, 0.0],
         }
+        self.intakes: dict[str, Any] = {}  # how its requests are read, by verb
+        self.frozen = False  # fitted to a whole table: predicts only
         self.first: list[float] | None = None  # coefficients when the process started, for their drift
 
     # ---- predictions
@@ -90,8 +102,8 @@ class Live:
         return 2.0 * code - 1.0 if len(self.classes) == 2 else float(code)
 
     # ---- learning
-    def apply(self, entries: list[tuple[int, bytes, bytes, float, bytes | None]]) -> None:
-        """Learn (position, features, label, weight, served output) in order of position."""
+    def apply(self, entries: list[Label]) -> None:
+        """Learn labels in order of position."""
         at = 0
         while at < len(entries):
             stop = at + 1 if not self.shape.fixed else min(len(entries), at + self._room())
@@ -112,7 +124,7 @@ class Live:
                 self.columns.append(term)
             specs.widened(self.record, self.columns)
 
-    def _learn(self, entries: list[tuple[int, bytes, bytes, float, bytes | None]]) -> None:
+    def _learn(self, entries: list[Label]) -> None:
         X = self.shape.rows([e[1] for e in entries], len(self.columns), self.places)
         y = np.array([self.target(e[2]) for e in entries])
         weights = [e[3] for e in entries]
@@ -133,10 +145,16 @@ class Live:
         if self.position % WINDOW == 0:
             self._close_window()
 
-    def _count(self, entries: list[Any], made: list[Any], y: np.ndarray) -> None:
+    def _count(self, entries: list[Label], made: list[Any], y: np.ndarray) -> None:
+        """Add to the sums one after another, so that grouping changes no bit."""
         tally = self.tally
-        for (_, _, _, weight, output), current, target in zip(entries, made, y.tolist()):
-            loss = self.loss(current, target)
+        targets = y.tolist()
+        if self._squares():
+            gaps = np.array(made) - y[: len(made)]
+            losses = (gaps * gaps).tolist()
+        else:
+            losses = [self.loss(current, target) for current, target in zip(made, targets)]
+        for (_, _, _, weight, output), current, target, loss in zip(entries, made, targets, losses):
             tally["loss"] += weight * loss
             tally["weight"] += weight
             if output is not None:
@@ -145,13 +163,18 @@ class Live:
                     tally["excess"] += weight * (self.loss(served, target) - loss)
                     tally["delayed"] += 1
 
+    def _squares(self) -> bool:
+        """Whether the loss is (prediction − target)²."""
+        return not self.classes and (
+            getattr(self.record, "loss", None) is None or bool(getattr(self.record, "squared", True))
+        )
+
     def loss(self, made: Any, target: float) -> float:
         """The loss of a prediction as certificates sum it."""
+        if self._squares():
+            return (made - target) * (made - target)
         if not self.classes:
-            part = getattr(self.record, "loss", None)
-            if part is None or getattr(self.record, "squared", True):
-                return (made - target) ** 2
-            return float(part.value(made if self.record._identity else math.log(max(made, 1e-300)), target))
+            return float(self.record.loss.value(made if self.record._identity else math.log(max(made, 1e-300)), target))
         if isinstance(made, list):
             return (
                 -math.log(max(made[int(target)], 1e-300))
@@ -236,6 +259,7 @@ class Live:
         from ..modelfile import loads
 
         self.record = specs.restore(raw, where)
+        self.frozen = self.record.kind == "linear"
         kept = loads(raw, where=where)[2].get("service")
         if kept is not None:
             self.columns = list(kept["columns"])

@@ -156,18 +156,24 @@ def from_file(raw: bytes, name: str, where: str) -> tuple[dict[str, Any], bytes]
     from ..modelfile import loads
 
     kind, _, meta = loads(raw, where=where)
-    if kind not in ("online", "mixture", "recursive", "ladder"):
+    if kind not in ("online", "mixture", "recursive", "ladder", "linear"):
         raise ModelError(
-            f"{where} holds a {kind!r} model, which does not learn from single labels; serve one made by trueline stream",
+            f"{where} holds a {kind!r} model, which cannot be served; serve one made by trueline stream or trueline fit",
             where=where,
         )
     record = restore(raw, where)
-    columns = list(meta.get("stream_terms") or record.names or [f"x{j}" for j in range(record.width)])
+    if kind == "linear":
+        columns, target = list(meta["terms"]), meta["targets"][0]
+        if len(meta["targets"]) > 1:
+            raise ModelError(f"{where} has {len(meta['targets'])} targets; serve a model of one", where=where)
+    else:
+        columns = list(meta.get("stream_terms") or record.names or [f"x{j}" for j in range(record.width)])
+        target = meta.get("target") or "y"
     labels = list(meta.get("labels") or meta.get("classes") or ())
     if not labels and _signed(record):
         labels = [-1, 1]
     spec: dict[str, Any] = {
-        "name": check_name(name), "target": meta.get("target") or "y", "open": False, "from_file": True,
+        "name": check_name(name), "target": target, "open": False, "from_file": True,
         "task": "classification" if labels else "regression", "columns": columns,
         "schema": meta.get("schema"), "features": dict.fromkeys(columns, "number"),
     }  # fmt: skip
@@ -196,4 +202,9 @@ def restore(raw: bytes, where: str) -> Any:
     from ..modelfile import loads
 
     kind, arrays, meta = loads(raw, where=where)
-    return record_class(kind, where=where).from_state(arrays, meta)
+    record = record_class(kind, where=where).from_state(arrays, meta)
+    if kind == "linear":
+        from .fitted import Fitted
+
+        return Fitted(record)
+    return record

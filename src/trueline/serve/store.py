@@ -39,7 +39,13 @@ CREATE TABLE IF NOT EXISTS snapshot(mid INTEGER, seq INTEGER, version TEXT, blob
 COLUMNS = {
     "meta": 2, "model": 5, "prediction": 7, "journal": 8, "expired": 3, "snapshot": 4,
 }  # fmt: skip
+# CROSS JOIN keeps SQLite from turning the look around: a scan of the ids, and one search of an index for each.
+KNOWN = {
+    table: f"SELECT t.* FROM json_each(?) k CROSS JOIN {table} t ON t.mid=? AND t.id=k.value AND t.id IS NOT NULL"
+    for table in ("prediction", "journal", "expired")
+}
 _encode = msgspec.msgpack.Encoder().encode
+_text = msgspec.json.Encoder().encode
 
 
 class StoreFailure(Exception):
@@ -48,6 +54,20 @@ class StoreFailure(Exception):
 
 class StoreFull(Exception):
     """No room: nothing was written, and a later try may succeed."""
+
+
+class Entry:
+    """What is known of an id: a prediction that waits for its label, one that had it, or one that expired."""
+
+    __slots__ = ("at", "expired", "features", "label", "made", "output", "pid", "position", "seq", "weight")
+
+    def __init__(self, pid: int | None, features: bytes, output: bytes | None, position: int, at: float) -> None:
+        self.pid, self.features, self.output, self.position, self.at = pid, features, output, position, at
+        self.made: Any = None  # the output decoded
+        self.label: bytes | None = None
+        self.weight = 1.0
+        self.seq = 0
+        self.expired = False
 
 
 def digest(*values: Any) -> bytes:
@@ -79,16 +99,16 @@ class Store:
         self._lock = -1
         self._hold()
         self.rows = 0  # written since the last checkpoint
+        self._connect = connect
+        self.reader: Any = None
+        self.writer: Any = None
         try:
-            self.writer = connect(self.path)
             self._prepare(durability)
-            self.reader = connect(self.path, readonly=True)
-            self.reader.execute("PRAGMA query_only=ON")
         except ModelError:
-            self._release()
+            self.abandon()
             raise
         except Exception as error:
-            self._release()
+            self.abandon()
             raise ModelError(
                 f"cannot open the store {self.path}: {error}; use an intact copy or another path", where=self.path
             ) from error
@@ -126,6 +146,9 @@ class Store:
                         f"{self.path} is not a store of trueline, or its header is damaged; use an intact copy",
                         where=self.path,
                     )
+        if not fresh:
+            self._watch_log()
+        self.writer = self._connect(self.path)
         run = self.writer.execute
         if not fresh:
             self._check_pages(run)
@@ -135,6 +158,8 @@ class Store:
                 f"the file system of {self.path} does not allow a write-ahead log; choose another place",
                 where=self.path,
             )
+        if fresh:
+            self._watch_log()
         run(f"PRAGMA synchronous={'FULL' if durability == 'full' else 'OFF'}")
         run("PRAGMA wal_autocheckpoint=0")
         run("PRAGMA temp_store=MEMORY")
@@ -146,6 +171,8 @@ class Store:
             self._put_meta("layout", LAYOUT)
             self._put_meta("commits", 0)
             run("COMMIT")
+            # SQLite passes over some errors while it makes a new file; this one is heard, before anything is promised.
+            list(run("PRAGMA wal_checkpoint(TRUNCATE)"))
             folder = os.open(Path(self.path).absolute().parent, os.O_RDONLY)
             os.fsync(folder)
             os.close(folder)
@@ -157,6 +184,16 @@ class Store:
                 "or missing; use an intact copy",
                 where=self.path,
             )
+
+    def _watch_log(self) -> None:
+        """Open the reader and read once.
+
+        SQLite folds the log in, with a sync, when the last connection *that has read* closes. A reader that has read,
+        and may not write, therefore makes it possible to leave the disk as it is: see ``abandon``.
+        """
+        self.reader = self._connect(self.path, readonly=True)
+        self.reader.execute("PRAGMA query_only=ON")
+        list(self.reader.execute("SELECT count(*) FROM sqlite_schema"))
 
     def _check_pages(self, run: Callable[..., Any]) -> None:
         found = [row[0] for row in run("PRAGMA integrity_check(3)")]
@@ -244,31 +281,31 @@ class Store:
         ]
         return max([float(at) for at in times if at is not None], default=0.0)
 
-    def find_prediction(self, mid: int, id: str) -> tuple[Any, ...] | None:
-        """(pid, features, output, position, at), its digest checked."""
-        row = next(iter(self.reader.execute("SELECT * FROM prediction WHERE mid=? AND id=?", (mid, id))), None)
-        if row is None:
-            return None
-        self._sound("prediction", row)
-        return row[0], bytes(row[3]), bytes(row[4]), row[5], row[6]
+    def known(self, mid: int, ids: list[str]) -> dict[str, Entry]:
+        """What the store knows of these ids, one look a table for all of them; the digests of what is found are checked."""
+        keys = _text(ids).decode()
+        made: dict[str, Entry] = {}
+        for pid, _, id, features, output, position, at, _ in self._found("prediction", keys, mid):
+            made[id] = Entry(pid, bytes(features), bytes(output), position, at)
+        for _, seq, id, label, weight, _, _, at, _ in self._found("journal", keys, mid):
+            entry = made.get(id)
+            if entry is None:
+                entry = made[id] = Entry(None, b"", None, 0, at)
+            entry.seq, entry.label, entry.weight = seq, bytes(label), weight
+        if len(made) < len(ids):
+            for _, id, at, _ in self._found("expired", keys, mid):
+                if id not in made:
+                    made[id] = Entry(None, b"", None, 0, at)
+                    made[id].expired = True
+        return made
 
-    def find_learned(self, mid: int, id: str) -> tuple[Any, ...] | None:
-        """(seq, label, weight, at), its digest checked."""
-        row = next(iter(self.reader.execute("SELECT * FROM journal WHERE mid=? AND id=?", (mid, id))), None)
-        if row is None:
-            return None
-        self._sound("journal", row)
-        return row[1], bytes(row[3]), row[4], row[7]
-
-    def find_expired(self, mid: int, id: str) -> bool:
-        return (
-            next(iter(self.reader.execute("SELECT 1 FROM expired WHERE mid=? AND id=?", (mid, id))), None) is not None
-        )
-
-    def _sound(self, table: str, row: tuple[Any, ...]) -> None:
+    def _found(self, table: str, keys: str, mid: int) -> list[tuple[Any, ...]]:
         width = COLUMNS[table]
-        if digest(*row[:width]) != row[width]:
-            raise StoreFailure(f"a row of {table} does not match its digest")
+        rows = self._guarded(lambda: list(self.writer.execute(KNOWN[table], (keys, mid))))
+        for row in rows:
+            if digest(*row[:width]) != row[width]:
+                raise StoreFailure(f"a row of {table} does not match its digest")
+        return rows
 
     # ---- writing: put rows with begin … put …, then commit in a thread
     def begin(self) -> None:
@@ -336,21 +373,20 @@ class Store:
             source.close()
 
     def close(self) -> None:
-        """Fold the log in and give the lock back."""
-        with contextlib.suppress(Exception):
-            self.reader.close()
-        with contextlib.suppress(Exception):
-            self.writer.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-        with contextlib.suppress(Exception):
-            self.writer.close()
-        self._release()
+        """Fold the log in and give the lock back; StoreFailure, with nothing tried again, where that fails."""
+        try:
+            self._guarded(lambda: list(self.writer.execute("PRAGMA wal_checkpoint(TRUNCATE)")))
+            self._guarded(self.reader.close)
+            self._guarded(self.writer.close)
+        except StoreFull:
+            pass  # the log stays and holds everything
+        finally:
+            self.abandon()
 
     def abandon(self) -> None:
-        """Close without touching the disk again, after a failure.
-
-        The connection that closes last folds the log in, with a sync; the reader may not write, so it closes last.
-        """
+        """Close without touching the disk again, after a failure or a refusal: the writer first, the reader last."""
         for connection in (self.writer, self.reader):
             with contextlib.suppress(Exception):
-                connection.close()
+                if connection is not None:
+                    connection.close()
         self._release()

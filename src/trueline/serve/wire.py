@@ -1,95 +1,103 @@
-"""The two hot paths as bare ASGI: read, decode, call the service, answer. Everything else goes to the application behind."""
+"""The two hot requests, predict and learn: from headers and a body to an answer. Everything else goes to the application behind.
+
+``Edge.begin`` is the one way in, for the connection's short way (protocol.py) and for ASGI alike; it answers through a
+callback, at once for a refusal, after the commit otherwise.
+"""
 
 from __future__ import annotations
 
-import contextlib
-import json
+import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Any
 
 import msgspec
 
-from .guard import Guard, body_of
+from .guard import Guard
+from .intake import Refused
+from .live import Live
 from .service import Service
-from .writer import Refused
+from .writer import Job
 
-MOST_ROWS = 10_000  # in a batch
 LARGEST_BODY = 8 * 1024 * 1024
-_decode = msgspec.json.Decoder().decode
 _encode = msgspec.json.Encoder().encode
-_PREFIX = "/v1/models/"
+_PREFIX = b"/v1/models/"
+_VERBS = (b"predict", b"learn")
 _TYPE = (b"content-type", b"application/json")
-_BATCH = ("rows", "instances")
+Reply = Callable[[int, bytes], None]
 
 
-def decode(body: bytes) -> Any:
-    """JSON, or a refusal; NaN, Infinity and 1e309 pass as numbers, so that the field that holds them is named."""
-    try:
-        return _decode(body)
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
-        pass
-    try:
-        made = json.loads(body)
-        with contextlib.suppress(OverflowError):
-            _encode(made)  # half a surrogate pair is not text
-        return made
-    except (ValueError, RecursionError) as error:
-        what = "is nested too deep" if isinstance(error, RecursionError) else "is not JSON"
-        raise Refused(400, f"the body {what}; send a JSON object", "body") from None
+def target(path: bytes) -> tuple[str, str] | None:
+    """(model, verb) of the path of a hot request; None for every other path."""
+    if not path.startswith(_PREFIX):
+        return None
+    name, _, verb = path[len(_PREFIX) :].partition(b"/")
+    return (name.decode("latin-1"), verb.decode()) if verb in _VERBS else None
 
 
-def items_of(given: Any) -> tuple[list[Any], bool]:
-    """The rows of a request, and whether it is a batch: an object, a list, or {"rows": [...]}."""
-    if isinstance(given, dict) and set(given) == {"rows"}:
-        given = given["rows"]
-        if not isinstance(given, list):
-            raise Refused(422, "field 'rows' is not a list of objects", "rows")
-    if not isinstance(given, list):
-        return [given], False
-    if not 0 < len(given) <= MOST_ROWS:
-        raise Refused(422, f"the batch has {len(given)} rows; give 1 to {MOST_ROWS}", "rows")
-    return given, True
+class Edge:
+    """Headers and a body in, an answer out."""
+
+    def __init__(self, service: Service, guard: Guard) -> None:
+        self.service, self.guard = service, guard
+
+    def begin(self, headers: list[tuple[bytes, bytes]], name: str, verb: str, body: bytes, reply: Reply) -> None:
+        """Start a request; ``reply`` is called once."""
+        service = self.service
+        live = service.models.get(name)
+        try:
+            refusal = self.guard.refuse(headers, verb)
+            if refusal is not None:
+                live = None  # who may not ask does not learn how far the model is
+                raise Refused(*refusal)
+            live = service.find(name)
+            intake = live.intakes.get(verb) or service.intake(live, verb)
+            rows, batch = intake.read(body)
+
+            def answer(answers: list[dict[str, Any]] | None, error: BaseException | None) -> None:
+                if answers is None:
+                    self.refused(error, live, reply)
+                elif not batch:
+                    status = answers[0].pop("status", 200)
+                    self.send(status, answers[0], reply)
+                else:
+                    status = 207 if any("status" in one for one in answers) else 200
+                    self.send(status, {"rows": answers, "position": live.position}, reply)
+
+            service.submit(verb, live, rows, answer)
+        except Refused as refused:
+            self.refused(refused, live, reply)
+
+    def refused(self, error: BaseException | None, live: Live | None, reply: Reply) -> None:
+        refusal = Job.refusal(error)
+        self.send(refusal.status, ({} if live is None else {"position": live.position}) | refusal.body, reply)
+
+    def send(self, status: int, body: Any, reply: Reply) -> None:
+        if status >= 400:
+            self.service.counts[f"status_{status}"] += 1
+        reply(status, _encode(body))
 
 
 class Wire:
     """The ASGI application of the service."""
 
-    def __init__(self, service: Service, guard: Guard, rest: Callable[..., Awaitable[None]]) -> None:
-        self.service, self.guard, self.rest = service, guard, rest
+    def __init__(self, edge: Edge, rest: Callable[..., Awaitable[None]]) -> None:
+        self.edge, self.rest = edge, rest
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
-        if scope["type"] == "http" and scope["method"] == "POST":
-            path = scope["path"]
-            if path.startswith(_PREFIX):
-                name, _, verb = path[len(_PREFIX) :].partition("/")
-                if verb in ("predict", "learn"):
-                    await self._answer(scope, receive, send, name, verb)
-                    return
-        await self.rest(scope, receive, send)
-
-    async def _answer(self, scope: Any, receive: Any, send: Any, name: str, verb: str) -> None:
-        service = self.service
-        live = service.models.get(name)
+        where = target(scope["path"].encode()) if scope["type"] == "http" and scope["method"] == "POST" else None
+        if where is None:
+            await self.rest(scope, receive, send)
+            return
         try:
-            refusal = self.guard.refuse(scope["headers"], verb)
-            if refusal is not None:
-                raise Refused(*refusal)
-            given = decode(await read(receive))
-            items, batch = items_of(given)
-            live = service.find(name)
-            answers = await (service.predict if verb == "predict" else service.learn)(live, items)
-            if batch:
-                status = 207 if any("status" in answer for answer in answers) else 200
-                body = _encode({"rows": answers, "position": live.position})
-            else:
-                status = answers[0].pop("status", 200)
-                body = _encode({"position": live.position} | answers[0])
+            body = await read(receive)
         except Refused as refused:
-            place = {} if live is None or refused.status in (401, 403) else {"position": live.position}
-            status, body = refused.status, _encode(place | refused.body)
-        if status >= 400:
-            service.counts[f"status_{status}"] += 1
-        await reply(send, status, body)
+            await respond(send, refused.status, _encode(refused.body))
+            return
+        answered: asyncio.Future[tuple[int, bytes]] = asyncio.get_running_loop().create_future()
+        self.edge.begin(
+            scope["headers"], *where, body, lambda *made: None if answered.done() else answered.set_result(made)
+        )
+        await respond(send, *await answered)
 
 
 async def read(receive: Any) -> bytes:
@@ -112,7 +120,7 @@ async def read(receive: Any) -> bytes:
     return b"".join(parts)
 
 
-async def reply(send: Any, status: int, body: bytes) -> None:
+async def respond(send: Any, status: int, body: bytes) -> None:
     """One JSON answer."""
     headers = [_TYPE, (b"content-length", str(len(body)).encode())]
     if status == 401:
@@ -121,5 +129,6 @@ async def reply(send: Any, status: int, body: bytes) -> None:
     await send({"type": "http.response.body", "body": body})
 
 
-def refusal_body(status: int, message: str) -> bytes:
-    return _encode(body_of(status, message))
+def refusal_body(message: str) -> bytes:
+    """The body of a refusal by the connection itself."""
+    return _encode({"error": {"message": message, "where": None}})

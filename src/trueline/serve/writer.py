@@ -12,6 +12,7 @@ import collections
 import concurrent.futures
 import contextlib
 import functools
+import logging
 import secrets
 import time
 from collections.abc import Callable
@@ -22,41 +23,50 @@ import msgspec
 from .. import __version__
 from ..errors import ModelError
 from ..modelfile import dumps
-from .live import CHUNK, Live
-from .store import CHECKPOINT_EVERY, Store, StoreFailure, StoreFull
+from .intake import Refused, Row
+from .live import CHUNK, Label, Live
+from .store import CHECKPOINT_EVERY, Entry, Store, StoreFailure, StoreFull
 
-MOST_RECENT = 50_000
-
-
-class Refused(Exception):
-    """An answer that is not a success."""
-
-    def __init__(self, status: int, message: str, where: str | None = None, **more: Any) -> None:
-        super().__init__(message)
-        self.status = status
-        self.body = {"error": {"message": message, "where": where}} | more
+LARGEST_GROUP = 4_096  # rows
+UNKNOWN = "the store failed: the outcome is unknown; retry with the same id after the service is back"
+SHOWN = 12  # recent rows on the page
 
 
-class Entry:
-    """A prediction that waits for its label, or had it."""
+Answer = Callable[[list[dict[str, Any]] | None, BaseException | None], None]
 
-    __slots__ = ("at", "features", "label", "output", "pid", "position", "seq", "weight")
 
-    def __init__(self, pid: int | None, features: bytes, output: bytes | None, position: int, at: float) -> None:
-        self.pid, self.features, self.output, self.position, self.at = pid, features, output, position, at
-        self.label: bytes | None = None
-        self.weight = 1.0
-        self.seq = 0  # 0 with a label: in flight
+class Job:
+    """One request: its rows, what resolves them, and who is told."""
+
+    __slots__ = ("answer", "finish", "mid", "resolve", "rows")
+
+    def __init__(self, mid: int, rows: list[Row], resolve: Callable[..., None], answer: Answer) -> None:
+        self.mid, self.rows, self.resolve, self.answer = mid, rows, resolve, answer
+        self.finish: Callable[[], list[dict[str, Any]]]
+
+    @staticmethod
+    def refusal(error: BaseException | None) -> Refused:
+        """What went wrong, as an answer."""
+        if isinstance(error, Refused):
+            return error
+        if isinstance(error, StoreFull):
+            return Refused(507, "the disk is full; nothing was stored, retry later with the same id")
+        if isinstance(error, StoreFailure):
+            return Refused(503, UNKNOWN)
+        return Refused(500, "the service has a fault; nothing was stored")
 
 
 class Group:
-    """Rows that commit together, and who waits for them."""
+    """Requests that commit together: what they ask for and what they put in the store."""
 
-    def __init__(self) -> None:
-        self.predictions: list[tuple[Any, ...]] = []
-        self.learns: list[tuple[Live, str | None, Entry]] = []
-        self.keys: list[tuple[int, str]] = []
-        self.done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+    def __init__(self, at: float) -> None:
+        self.at = at
+        self.asked: collections.defaultdict[int, list[Entry]] = collections.defaultdict(
+            list
+        )  # by model, to be predicted
+        self.predictions: list[tuple[str, int, Entry]] = []  # (id, mid, entry)
+        self.learns: list[tuple[int, str | None, Entry]] = []  # (mid, id, entry) in order of positions
+        self.last: dict[int, int] = {}  # the newest position given, by model
 
 
 class Writer:
@@ -66,7 +76,6 @@ class Writer:
         self.store, self.retention, self.snapshot_every = store, retention, snapshot_every
         self.models: dict[str, Live] = {}
         self.by_mid: dict[int, Live] = {}
-        self.recent: collections.OrderedDict[tuple[int, str], Entry] = collections.OrderedDict()
         self.counts: collections.Counter[str] = collections.Counter()
         self.pending: collections.Counter[int] = collections.Counter()
         self.shown: dict[int, collections.deque[dict[str, Any]]] = {}
@@ -96,7 +105,7 @@ class Writer:
             live.adopt(raw, f"the snapshot of {live.name} at {seq}")
             live.position = seq
         source = live.parent if live.parent is not None else live.mid
-        batch: list[Any] = []
+        batch: list[Label] = []
         for seq, _, label, weight, features, output, _ in self.store.journal(source, live.position):
             if version != __version__:
                 raise ModelError(
@@ -104,15 +113,8 @@ class Writer:
                     "start that version once and stop it, so that nothing is replayed across versions",
                     where=live.name,
                 )
-            batch.append(
-                (
-                    seq,
-                    bytes(features),
-                    bytes(label),
-                    weight,
-                    None if output is None or live.parent is not None else bytes(output),
-                )
-            )
+            served = None if output is None or live.parent is not None else bytes(output)
+            batch.append(Label(seq, bytes(features), bytes(label), weight, served))
             if len(batch) >= 1024:
                 live.apply(batch)
                 batch = []
@@ -126,13 +128,12 @@ class Writer:
     def _enter(self, live: Live) -> None:
         self.models[live.name] = live
         self.by_mid[live.mid] = live
-        self.shown[live.mid] = collections.deque(maxlen=12)
+        self.shown[live.mid] = collections.deque(maxlen=SHOWN)
         self.saved.setdefault(live.mid, [])
 
     # ---- the writer
     async def start(self) -> None:
-        self._group = Group()
-        self._committing: Group | None = None
+        self._jobs: list[Job] = []
         self._wake = asyncio.Event()
         self._task = asyncio.get_running_loop().create_task(self._write())
 
@@ -145,7 +146,10 @@ class Writer:
         await asyncio.gather(self._task, return_exceptions=True)
         self._thread.shutdown()
         if self.failed is None:
-            self.store.close()
+            try:
+                self.store.close()
+            except StoreFailure as error:
+                self._fail(error)
         else:
             self.store.abandon()
 
@@ -165,45 +169,82 @@ class Writer:
         while self.failed is None:
             await self._wake.wait()
             self._wake.clear()
-            while (self._group.predictions or self._group.learns) and self.failed is None:
-                self._committing, self._group = self._group, Group()
-                await self._commit(self._committing)
-                self._committing = None
+            while self._jobs and self.failed is None:
+                await asyncio.sleep(0)  # what arrived with the first request joins its group
+                await self._commit(self._take())
             while self._actions and self.failed is None:
                 await self._act(*self._actions.pop(0))
             if self.failed is None:
                 await self._upkeep()
-        self._group.done.set_exception(StoreFailure(self.failed))
-        self._group.done.exception()
+        self._give_up(self._jobs, StoreFailure(self.failed))
         for _, future in self._actions:
-            future.set_exception(StoreFailure(self.failed))
+            _settle(future, StoreFailure(self.failed))
 
-    async def _commit(self, group: Group) -> None:
-        loop = asyncio.get_running_loop()
+    def _take(self) -> list[Job]:
+        """The requests of the next group."""
+        jobs, rows = self._jobs, 0
+        for k, job in enumerate(jobs):
+            rows += len(job.rows)
+            if rows > LARGEST_GROUP and k:
+                self._jobs = jobs[k:]
+                return jobs[:k]
+        self._jobs = []
+        return jobs
+
+    async def _commit(self, jobs: list[Job]) -> None:
+        """One group: look, predict, write, COMMIT, learn, answer."""
         try:
             self.store.begin()
-            # A model may have been deleted while the group was open.
-            group.learns = [one for one in group.learns if one[0].mid in self.by_mid]
-            self.store.put("prediction", [row for row in group.predictions if row[1] in self.by_mid])
-            at = self.now()
-            last: dict[int, int] = {}
-            rows = []
-            for live, id, entry in group.learns:
-                seq = last[live.mid] = last.get(live.mid, self.by_mid[live.mid].position) + 1
-                entry.position = seq
-                own = entry.features if entry.pid is None else None
-                rows.append((live.mid, seq, id, entry.label, entry.weight, entry.pid, own, at))
-            self.store.put("journal", rows)
-            self.store.seal()
-            await loop.run_in_executor(self._thread, self.store.commit)
+            group, jobs = self._resolve(jobs)
+            for mid, entries in group.asked.items():
+                for entry, made in zip(entries, self.by_mid[mid].predict([entry.features for entry in entries])):
+                    entry.made, entry.output = made, msgspec.json.encode(made)
+            self.store.put("prediction", [
+                (e.pid, mid, id, e.features, e.output, e.position, e.at) for id, mid, e in group.predictions
+            ])  # fmt: skip
+            self.store.put("journal", [
+                (mid, e.seq, id, e.label, e.weight, e.pid, None if e.pid is not None else e.features, group.at)
+                for mid, id, e in group.learns
+            ])  # fmt: skip
+            if group.predictions or group.learns:
+                self.store.seal()
+                await asyncio.get_running_loop().run_in_executor(self._thread, self.store.commit)
+            else:
+                self.store.rollback()
         except (StoreFull, StoreFailure) as error:
-            self._undo(group)
             self._fail(error)
-            group.done.set_exception(error)
-            group.done.exception()  # seen, even where nobody waits any more
+            self._give_up(jobs, error)
+            return
+        except Exception as error:  # nothing was promised; the group is given up whole
+            logging.getLogger("trueline.serve").exception("a group failed")
+            self.store.rollback()
+            self._give_up(jobs, error)
             return
         await self._learn(group)
-        group.done.set_result(None)
+        for job in jobs:
+            job.answer(job.finish(), None)
+
+    def _give_up(self, jobs: list[Job], error: BaseException) -> None:
+        for job in jobs:
+            job.answer(None, error)
+
+    def _resolve(self, jobs: list[Job]) -> tuple[Group, list[Job]]:
+        """What the requests of a group become; those that are refused are answered at once."""
+        group, kept = Group(self.now()), []
+        wanted: dict[int, list[str]] = {}
+        for job in jobs:
+            wanted.setdefault(job.mid, []).extend([row.id for row in job.rows if row.id is not None])
+        known = {mid: self.store.known(mid, ids) if ids else {} for mid, ids in wanted.items()}
+        for job in jobs:
+            live = self.by_mid.get(job.mid)
+            try:
+                if live is None:
+                    raise Refused(404, "the model was deleted", "model")
+                job.resolve(job, live, known[job.mid], group)
+                kept.append(job)
+            except Refused as refusal:
+                job.answer(None, refusal)
+        return group, kept
 
     def _fail(self, error: Exception) -> None:
         self.counts["store_errors"] += 1
@@ -211,43 +252,27 @@ class Writer:
             self.failed = str(error)
             self.on_failure()
 
-    def _undo(self, group: Group) -> None:
-        """Forget what was marked in memory for a group that did not commit."""
-        for key in group.keys:
-            entry = self.recent.pop(key, None)
-            if entry is not None:
-                entry.pid = None  # a label of the next group must carry the features itself
-        for live, id, _ in group.learns:
-            if id is not None:
-                self.recent.pop((live.mid, id), None)
-
     async def _learn(self, group: Group) -> None:
         """Apply a committed group in order, with pauses."""
-        for key in group.keys:
-            self.pending[key[0]] += 1
-        by_model: dict[int, list[Any]] = {}
-        for live, id, entry in group.learns:
-            assert entry.label is not None
-            by_model.setdefault(live.mid, []).append(
-                (entry.position, entry.features, entry.label, entry.weight, entry.output)
-            )
-            entry.seq = entry.position
+        self.pending.update(mid for _, mid, _ in group.predictions)
+        by_model: dict[int, list[Entry]] = {}
+        for mid, _, entry in group.learns:
+            by_model.setdefault(mid, []).append(entry)
             if entry.pid is not None:
-                self.pending[live.mid] -= 1
-            self.shown[live.mid].append(
-                {"id": id, "features": entry.features, "output": entry.output, "label": entry.label}
-            )
+                self.pending[mid] -= 1
+        recent = [(mid, id, entry) for id, mid, entry in group.predictions[-SHOWN:]]
+        for mid, id, entry in (*recent, *group.learns[-SHOWN:]):
+            self.shown[mid].append({"id": id, "features": entry.features, "output": entry.output, "label": entry.label})
         for mid, entries in by_model.items():
             shadows = [live for live in self.by_mid.values() if live.parent == mid]
             for at in range(0, len(entries), CHUNK):
-                self.by_mid[mid].apply(entries[at : at + CHUNK])
+                part = [Label(e.seq, e.features, e.label or b"", e.weight, e.output) for e in entries[at : at + CHUNK]]
+                self.by_mid[mid].apply(part)
                 for shadow in shadows:
-                    shadow.apply([(*entry[:4], None) for entry in entries[at : at + CHUNK]])
+                    shadow.apply([label._replace(output=None) for label in part])
                 if len(entries) > at + CHUNK:
                     await asyncio.sleep(0)
         self.counts["labels"] += len(group.learns)
-        while len(self.recent) > MOST_RECENT:
-            self.recent.popitem(last=False)
 
     async def _act(self, action: Callable[[], Any], future: asyncio.Future[Any]) -> None:
         try:
@@ -258,11 +283,10 @@ class Writer:
             result = finish() if finish is not None else None
         except (StoreFull, StoreFailure) as error:
             self._fail(error)
-            future.set_exception(error)
-            future.exception()
+            _settle(future, error)
         except Exception as error:
             self.store.rollback()
-            future.set_exception(error)
+            _settle(future, error)
         else:
             if not future.cancelled():
                 future.set_result(result)
@@ -311,3 +335,10 @@ class Writer:
         for live in self.by_mid.values():
             if not self.saved[live.mid] or self.saved[live.mid][-1] != live.position:
                 self._put_snapshot(live, live.position, dumps(*live.state()))
+
+
+def _settle(future: asyncio.Future[Any], error: BaseException) -> None:
+    """Tell who waits, if somebody still does."""
+    if not future.done():
+        future.set_exception(error)
+        future.exception()  # seen, even where nobody waits any more

@@ -1,0 +1,256 @@
+"""The rest of the contract: TLS, fitted models, upgrades, refused stores, shadows across a crash, clients that retry."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import shutil
+import socket
+import ssl
+import struct
+import subprocess
+import sys
+import threading
+
+import httpx
+import numpy as np
+import pytest
+from serving import SPEC, Served, journal, rows
+
+from trueline.errors import ModelError
+from trueline.serve import admin
+from trueline.serve.client import Client
+from trueline.serve.service import Service
+from trueline.serve.spec import check
+from trueline.serve.store import Store, connect, digest
+
+X, Y = rows(200, seed=21)
+
+
+def learned(path, count=60, **more):
+    """A store that learned labels and was stopped in order."""
+
+    async def run():
+        service = Service(Store(path), **more)
+        await service.start()
+        live = await admin.create(service, check(SPEC))
+        for k in range(count):
+            await service.learn(live, [{"id": str(k), "label": Y[k], "features": X[k]}])
+        made = live.predict([struct.pack("3d", *x.values()) for x in X])
+        await service.stop()
+        return made
+
+    return asyncio.run(run())
+
+
+def relabelled(path, version):
+    """The store as another version would have written it."""
+    base = connect(str(path))
+    for mid, seq, _, blob, _ in base.execute("SELECT * FROM snapshot").fetchall():
+        values = (version, digest(mid, seq, version, blob), mid, seq)
+        base.execute("UPDATE snapshot SET version=?, digest=? WHERE mid=? AND seq=?", values)
+    base.close()
+
+
+def test_an_upgrade_starts_from_the_snapshot(tmp_path, monkeypatch):
+    """Stopped in order under an older version: nothing is replayed, and predictions are the same."""
+    from trueline.serve.live import Live
+
+    path = tmp_path / "u.db"
+    want = learned(path, snapshot_every=25)
+    relabelled(path, "0.0.1")
+    replays = []
+    monkeypatch.setattr(Live, "apply", lambda self, entries: replays.extend(entries))
+    service = Service(Store(path))
+    live = service.find("m")
+    made = live.predict([struct.pack("3d", *x.values()) for x in X])
+    service.store.close()
+    assert live.position == 60 and not replays
+    np.testing.assert_allclose(made, want, rtol=0, atol=1e-12)
+
+
+def prints(folder):
+    """Digests of the files of a store, but for SQLite's shared memory, which holds nothing."""
+    return {
+        file.name: hashlib.sha256(file.read_bytes()).hexdigest()
+        for file in sorted(folder.iterdir())
+        if not file.name.endswith("-shm")
+    }
+
+
+@pytest.mark.parametrize("how", ["digest", "log", "version"])
+def test_a_refused_store_is_left_as_it_was(tmp_path, how):
+    (tmp_path / "first").mkdir()
+    path = tmp_path / "first" / "r.db"
+
+    async def run():
+        service = Service(Store(path))
+        await service.start()
+        live = await admin.create(service, check(SPEC))
+        await service.learn(live, [{"id": str(k), "label": Y[k], "features": X[k]} for k in range(30)])
+        if how == "version":
+            await service.transact(service._snapshot_all)
+            await service.learn(live, [{"label": Y[31], "features": X[31]}])
+        folder = shutil.copytree(tmp_path / "first", tmp_path / "crashed")  # as a crash leaves it, with its log
+        await service.stop()
+        return folder
+
+    folder = asyncio.run(run())
+    store = folder / "r.db"
+    log = folder / "r.db-wal"
+    assert log.stat().st_size > 0
+    if how == "log":
+        log.write_bytes(log.read_bytes()[: log.stat().st_size // 2])
+    else:
+        held, base = connect(str(store), readonly=True), connect(str(store))
+        held.execute("SELECT count(*) FROM journal").fetchall()  # keeps the log from being folded in
+        if how == "digest":
+            base.execute("UPDATE journal SET weight=2.0 WHERE seq=7")
+        else:
+            mid, seq, _, blob, _ = base.execute("SELECT * FROM snapshot ORDER BY seq DESC").fetchone()
+            base.execute("UPDATE snapshot SET version='0.0.1', digest=?", (digest(mid, seq, "0.0.1", blob),))
+        base.close()
+        held.close()
+    before = prints(folder)
+    opened = None
+    with pytest.raises(ModelError):
+        opened = Store(store)
+        Service(opened)
+    if opened is not None:
+        opened.abandon()  # as trueline serve does
+    assert prints(folder) == before
+
+
+def test_a_shadow_survives_a_crash(tmp_path):
+    shadow = {"name": "s", "shadow_of": "m", "learner": {"geometry": "normalised", "rate": 0.5}}
+    with Served(tmp_path, "--snapshot-every", "30") as server:
+        server.post("m/learn", [{"features": x, "label": y} for x, y in zip(X[:20], Y)]).raise_for_status()
+        assert server.http.post("/v1/models", json=shadow).status_code == 201
+        for k in range(20, 90):
+            server.post("m/learn", {"id": str(k), "features": X[k], "label": Y[k]}).raise_for_status()
+        want = [server.http.get(f"/v1/models/{name}/coefficients").json() for name in "ms"]
+        server.kill()
+    with Served(tmp_path) as server:
+        assert [server.http.get(f"/v1/models/{name}/coefficients").json() for name in "ms"] == want
+        assert server.post("m/promote", {"shadow": "s"}).json()["position"] == 90
+        server.kill()
+    with Served(tmp_path) as server:
+        found = server.http.get("/v1/models/m/coefficients").json()
+        assert found["coefficients"] == want[1]["coefficients"]
+        assert server.post("m/learn", {"features": X[0], "label": Y[0]}).json()["position"] == 91
+
+
+def certified(folder):
+    """A certificate of its own for 127.0.0.1."""
+    made = [
+        "openssl",
+        "req",
+        "-x509",
+        "-newkey",
+        "ec",
+        "-pkeyopt",
+        "ec_paramgen_curve:prime256v1",
+        "-nodes",
+        "-days",
+        "2",
+    ]
+    made += ["-subj", "/CN=127.0.0.1", "-addext", "subjectAltName=IP:127.0.0.1", "-keyout", "key.pem", "-out", "c.pem"]
+    subprocess.run(made, cwd=folder, check=True, capture_output=True)
+
+
+@pytest.mark.skipif(shutil.which("openssl") is None, reason="needs openssl to make a certificate")
+def test_tls(tmp_path):
+    certified(tmp_path)
+    with Served(tmp_path, "--tls-certificate", "c.pem", "--tls-key", "key.pem") as server:
+        assert server.address.startswith("https://")
+        trust = ssl.create_default_context(cafile=str(tmp_path / "c.pem"))
+        with httpx.Client(base_url=server.address, verify=trust) as http:
+            made = http.post("/v1/models/m/predict", json={"id": "1", "features": X[0]})
+            assert made.status_code == 200
+            assert http.post("/v1/models/m/learn", json={"id": "1", "label": 1.0}).json()["position"] == 1
+        with pytest.raises(httpx.ConnectError):  # a certificate that nobody vouches for
+            httpx.get(f"{server.address}/v2/health/live")
+        with pytest.raises(httpx.HTTPError):
+            httpx.get(f"{server.address.replace('https', 'http')}/v2/health/live")
+
+
+def test_a_fitted_model_predicts_and_does_not_learn(tmp_path):
+    towns = ["Bern", "Basel"]
+    lines = ["a,town,y"] + [f"{x['a']!r},{towns[k % 2]},{y + k % 2!r}" for k, (x, y) in enumerate(zip(X, Y))]
+    (tmp_path / "d.csv").write_text("\n".join(lines))
+    run = [sys.executable, "-m", "trueline", "fit", "d.csv", "--target", "y", "--output", "f.tl", "-q"]
+    subprocess.run(run, cwd=tmp_path, check=True, capture_output=True)
+    import polars as pl
+
+    from trueline.model import record_class
+    from trueline.modelfile import loads
+
+    kind, arrays, meta = loads((tmp_path / "f.tl").read_bytes(), where="f.tl")
+    model = record_class(kind, where="f.tl").from_state(arrays, meta)
+    want = float(np.ravel(model.predict(pl.DataFrame({"a": [0.3], "town": ["Basel"]})))[0])
+    with Served(tmp_path, "f.tl", spec=None) as server:
+        asked = {"id": "1", "features": {"a": 0.3, "town": "Basel"}}
+        assert server.post("f/predict", asked).json()["prediction"] == pytest.approx(want, abs=1e-12)
+        refused = server.post("f/learn", {"id": "1", "label": 1.0})
+        assert refused.status_code == 409 and "only predicts" in refused.json()["error"]["message"]
+        assert "Atlantis" in server.post("f/predict", {"features": {"a": 0.3, "town": "Atlantis"}}).text
+        for path in ("", "/certificate", "/coefficients", "/snapshot"):
+            assert server.http.get(f"/v1/models/f{path}").status_code == 200, path
+        assert server.http.get("/metrics").status_code == 200
+        server.kill()
+    with Served(tmp_path, spec=None) as server:  # from the store alone
+        asked["id"] = "2"
+        assert server.post("f/predict", asked).json()["prediction"] == pytest.approx(want, abs=1e-12)
+
+
+class Dropping(threading.Thread):
+    """A relay that passes requests on and cuts two of three connections before the answer comes back."""
+
+    def __init__(self, address):
+        super().__init__(daemon=True)
+        host, port = address.removeprefix("http://").split(":")
+        self.to = (host, int(port))
+        self.listener = socket.create_server(("127.0.0.1", 0))
+        self.address = f"http://127.0.0.1:{self.listener.getsockname()[1]}"
+        self.seen = self.cut = 0
+        self.start()
+
+    def run(self):
+        while True:
+            try:
+                client, _ = self.listener.accept()
+            except OSError:
+                return
+            with client, socket.create_connection(self.to) as server:
+                client.settimeout(5)
+                server.settimeout(5)
+                raw = b""
+                while b"\r\n\r\n" not in raw:
+                    raw += client.recv(65536)
+                head, _, body = raw.partition(b"\r\n\r\n")
+                size = next(
+                    int(line[15:]) for line in head.split(b"\r\n") if line.lower().startswith(b"content-length:")
+                )
+                while len(body) < size:
+                    body += client.recv(65536)
+                self.seen += 1
+                server.sendall(head + b"\r\n\r\n" + body)
+                answer = server.recv(1 << 20)  # the service has answered, so the label is in the journal
+                if self.seen % 3:
+                    self.cut += 1
+                else:
+                    client.sendall(answer.replace(b"\r\n", b"\r\nconnection: close\r\n", 1))
+
+
+def test_a_client_sends_again_and_learns_once(tmp_path):
+    with Served(tmp_path) as server:
+        relay = Dropping(server.address)
+        with Client(relay.address, "m", tries=6, timeout=10) as client:
+            for k in range(8):
+                made = client.predict(X[k])
+                assert client.learn(made["id"], Y[k])["position"] == k + 1
+        relay.listener.close()
+        assert relay.cut >= 16
+        assert server.stop() == 0
+        entries = journal(server.store)
+    assert len(entries) == 8 and len({e[1] for e in entries}) == 8
