@@ -162,6 +162,22 @@ def test_an_unreachable_tolerance_is_said_not_hidden():
     np.testing.assert_allclose(none.coef_, tl.LinearRegression().fit(X, y).coef_, atol=1e-6)
 
 
+@pytest.mark.parametrize("sparse", [False, True])
+def test_warm_starts_read_less_and_end_at_the_same_optimum(sparse):
+    rng = np.random.default_rng(8)
+    X = rng.normal(size=(60, 400)) * (rng.random((60, 400)) < 0.3 if sparse else 1.0)
+    y = X[:, :8] @ rng.normal(size=8) + 0.1 * rng.normal(size=60)
+    X = sp.csr_matrix(X) if sparse else X
+    warm = tl.Lasso(alpha=0.011, warm_start=True).fit(X, y)
+    for alpha in (0.01, 0.02):
+        cold = tl.Lasso(alpha=alpha).fit(X, y)
+        warm.set_params(alpha=alpha).fit(X, y)
+        assert warm.certificate_.proven
+        if alpha == 0.01:  # falling penalties gain; target, start and proof are the least that is read
+            assert warm.n_iter_ < cold.n_iter_ or warm.n_iter_ == 3
+        assert warm.certificate_.primal == pytest.approx(cold.certificate_.primal, rel=2e-6)
+
+
 def test_x_is_never_changed():
     X, y = data(10, 30, 40)
     for layout in (np.asfortranarray, sp.csc_matrix):

@@ -189,10 +189,11 @@ def test_wide_problems_screen_safely_and_agree_with_a_peer():
 
 def test_out_of_iterations_says_so_with_gap_and_advice():
     X, ys = problem()
-    with pytest.warns(NotProvenWarning, match="relative gap of .* allow more iterations"):
+    with pytest.warns(NotProvenWarning, match="relative gap of .* allow more iterations") as told:
         solution = minimize(X, ys["logistic"], "logistic", "l1", "fista", alpha=0.01, max_iter=2)
     assert solution.status is Status.NOT_PROVEN and not solution.proven
     assert "not proven" in str(solution.status) and solution.certificate.relative_gap > 1e-6
+    assert told[0].filename == __file__ and solution.coefficients is solution.coef
     assert len(solution.trace) == 3 and all(step.seconds >= 0 for step in solution.trace)
     with pytest.warns(NotProvenWarning):
         stochastic = minimize(X, ys["squared"], method="stochastic", max_iter=20)
@@ -246,6 +247,46 @@ def test_paths_are_warm_and_starts_are_used():
     again = solved(X, ys["squared"], penalty="l1", method="fista", alpha=0.03, start=path[-1])
     cold = solved(X, ys["squared"], penalty="l1", method="fista", alpha=0.03)
     assert len(again.trace) < len(cold.trace)
+
+
+@pytest.mark.parametrize("scale", [1e2, 1e6])
+@pytest.mark.parametrize("penalty", [None, "l2", "l1"])
+def test_huber_from_zero_on_targets_of_a_large_scale(scale, penalty):
+    """At zero every residual is beyond delta, so that no row has curvature."""
+    X, ys = problem(1)
+    y = scale * (ys["huber"] - 3.0)
+    solution = solved(X, y, "huber", penalty, alpha=1e-3, tol=1e-6)
+    assert solution.proven and solution.certificate.gap >= -1e-12 * solution.certificate.primal
+    other = minimize(X, y, "absolute", penalty, alpha=1e-3, tol=1e-6) if penalty is None else None
+    if other is not None:  # delta·|r| − ½delta² ≤ huber ≤ delta·|r|
+        delta = 1.35
+        assert solution.certificate.dual <= delta * other.certificate.primal
+        assert solution.certificate.primal >= delta * other.certificate.dual - 0.5 * delta**2
+
+
+def test_the_insensitive_tube_agrees_with_the_peer():
+    from sklearn.svm import LinearSVR
+
+    X, ys = problem(2, scales=False)
+    y, C, epsilon = ys["squared"], 0.3, 0.25
+    ours = solved(
+        X,
+        y,
+        "epsilon_insensitive",
+        "l2",
+        epsilon=epsilon,
+        alpha=1.0 / (C * N),
+        intercept=False,
+        tol=1e-7,
+        max_iter=50_000,
+    )
+    peer = LinearSVR(C=C, epsilon=epsilon, fit_intercept=False, tol=1e-10, max_iter=1_000_000, random_state=0).fit(X, y)
+    r = np.abs(y - X @ peer.coef_)
+    theirs = np.maximum(r - epsilon, 0.0).mean() + 0.5 * (peer.coef_ @ peer.coef_) / (C * N)
+    assert ours.certificate.dual <= theirs and ours.certificate.primal <= theirs * (1.0 + 1e-6)
+    assert np.allclose(ours.coef, peer.coef_, atol=1e-3)
+    with pytest.raises(tl.UsageError, match="method 'newton' needs"):
+        minimize(X, y, "epsilon_insensitive", "l2", "newton")
 
 
 def test_glmnets_problem_in_another_scaling():

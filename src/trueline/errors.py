@@ -57,3 +57,15 @@ def nearest(name: str, known: Any) -> str:
         return f"; did you mean {close[0]!r}?"
     shown = ", ".join(names[:12]) + (", …" if len(names) > 12 else "")
     return f"; known are {shown}"
+
+
+def warn_caller(message: str, category: type[Warning]) -> None:
+    """A warning that points at the line which called trueline, however deep inside it arose."""
+    import sys
+    import warnings
+
+    package = __name__.partition(".")[0]
+    level, frame = 1, sys._getframe()
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] in (package, "sklearn"):
+        level, frame = level + 1, frame.f_back
+    warnings.warn(message, category, stacklevel=level)

@@ -107,11 +107,18 @@ class DenseInner:
 
 
 def dense_path(
-    table: DenseTable, y: np.ndarray, alphas: np.ndarray, l1_ratio: float, *, positive: bool, tolerance: float
+    table: DenseTable,
+    y: np.ndarray,
+    alphas: np.ndarray,
+    l1_ratio: float,
+    *,
+    positive: bool,
+    tolerance: float,
+    known: np.ndarray | None = None,
 ) -> Path:
     """The path on a dense table; ``y`` is the table's scaled and centred target."""
     return working_set_path(
-        table, DenseInner(table, y, tolerance), y, alphas, l1_ratio, positive=positive, tolerance=tolerance
+        table, DenseInner(table, y, tolerance), y, alphas, l1_ratio, positive=positive, tolerance=tolerance, known=known
     )
 
 
@@ -124,8 +131,12 @@ def working_set_path(
     *,
     positive: bool,
     tolerance: float,
+    known: np.ndarray | None = None,
 ) -> Path:
-    """Certified solutions at every penalty (largest first); see the module's text."""
+    """Certified solutions at every penalty (largest first); see the module's text.
+
+    ``known`` are the correlations X'r of a solution nearby, which then takes the place of b = 0 as the start.
+    """
     taus, mus = table.total * alphas * l1_ratio, table.total * alphas * (1.0 - l1_ratio)
     many, d = alphas.size, table.d
     coefs = np.zeros((d, many))
@@ -137,20 +148,21 @@ def working_set_path(
     size = (lambda g: g) if positive else np.abs
     yy = float(y @ y)
 
-    last_tau = float(np.max(size(c), initial=0.0))
-    last, slope = c, np.zeros(d)
-    done, passes = 0, 1
-    while done < many and taus[done] >= last_tau:  # b = 0 is optimal here
+    top = float(np.max(size(c), initial=0.0))
+    last, slope = c if known is None else known, np.zeros(d)
+    last_tau = float(np.max(size(last), initial=0.0))
+    done, passes = 0, 1 + int(known is not None)
+    while done < many and taus[done] >= top:  # b = 0 is optimal here
         primal[done] = dual[done] = 0.5 * yy / table.total
         done += 1
     while done < many:
         stop = min(done + BATCH, many)
         t, m = taus[done:stop], mus[done:stop]
         reach = float(t[-1])
-        predicted = size(last + (reach - last_tau) * slope) if slope.any() else size(c)
+        predicted = size(last + (reach - last_tau) * slope) if slope.any() else size(last)
         near = (predicted >= NEAR * reach) | (size(last) >= NEAR * last_tau)
         if not slope.any():  # no second point yet: the sequential strong rule's guess
-            near = predicted >= max(2.0 * reach - last_tau, 0.5 * reach)
+            near = predicted >= min(max(2.0 * reach - last_tau, 0.5 * reach), NEAR * last_tau)
         near |= missed
         inner.trim(near[inner.columns])
         inside[:] = False

@@ -16,7 +16,7 @@ import numpy as np
 
 from .. import threads
 from .._jit import kernel, teach
-from .columns import DenseColumns, SparseColumns, gather
+from .columns import DenseColumns, SparseColumns, add_columns, gather
 
 BLOCK = 4096
 EXACT_UP_TO = 65_536  # rows; beyond, shift and scale come from a sample
@@ -225,6 +225,13 @@ class Design:
         return out
 
     def _times(self, v: np.ndarray) -> np.ndarray:
+        if self._columns is not None:
+            moved = np.flatnonzero(v)
+            X = self._columns
+            if 3 * int((X.indptr[moved + 1] - X.indptr[moved]).sum()) < X.indptr[-1]:  # few entries: read only those
+                out = np.zeros(self.n)
+                add_columns(X.data, X.indices, X.indptr, moved, v, out)
+                return out
         if self.sparse or self.X.dtype == np.float64:
             return np.asarray(self.X @ v, dtype=float)
         out = np.empty(self.n)

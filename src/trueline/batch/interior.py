@@ -1,9 +1,10 @@
-"""Interior point for losses with one corner: max over a in [low, high] of a·(s − y).
+"""Interior point for losses that are the largest of a·(s − y) − ½ρa² over a in [low, high].
 
-Absolute, quantile and hinge losses are of this form; with no penalty or L1 the problem is a linear program, with L2 a
-quadratic one. With p, q ≥ 0 the parts of s − y above and below the corner, the central path is
-    p(high − a) = μ,  q(a − low) = μ,  s − y = p − q,  X̃ᵀ(c∘a) + Λθ = 0,
-and a Newton step needs one matrix X̃ᵀ diag(c/D) X̃ + Λ, D = p/(high − a) + q/(a − low). The dual variables a are part of
+With ρ = 0 these are the losses with one corner (absolute, quantile, hinge): with no penalty or L1 a linear program, with
+L2 a quadratic one. With ρ = 1 it is Huber's, whose own curvature vanishes beyond delta and tells Newton's method
+nothing there. With p, q ≥ 0 the parts of s − y − ρa above and below zero, the central path is
+    p(high − a) = μ,  q(a − low) = μ,  s − y − ρa = p − q,  X̃ᵀ(c∘a) + Λθ = 0,
+and a Newton step needs one matrix X̃ᵀ diag(c/D) X̃ + Λ, D = ρ + p/(high − a) + q/(a − low). The dual variables a are part of
 the iteration, so each point carries its own certificate. An L1 term is a further row, |θ_j|, with its corner at 0.
 Each step first aims at μ = 0 and then corrects for what that revealed (Mehrotra).
 """
@@ -11,6 +12,7 @@ Each step first aims at μ = 0 and then corrects for what that revealed (Mehrotr
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 
@@ -25,6 +27,16 @@ def slope_ranges(loss, y, low, high):
         low[i], high[i] = loss.slope_range(y[i])
 
 
+def rounded(loss: Any) -> bool:
+    """Whether the loss is a corner rounded off by ½a², as Huber's is."""
+    return getattr(loss, "name", "") == "huber"
+
+
+def fits(loss: Any) -> bool:
+    """Whether the loss has the form that this module solves."""
+    return bool(getattr(loss, "corner", False)) or rounded(loss)
+
+
 def interior(risk: Risk, start: np.ndarray) -> Iterator[Point]:
     """Primal–dual path following."""
     design, penalty, n = risk.design, risk.penalty, risk.design.n
@@ -36,6 +48,7 @@ def interior(risk: Risk, start: np.ndarray) -> Iterator[Point]:
     c = np.append(risk.c, penalty.l1[sharp])
     corner = np.append(risk.y if risk.offset is None else risk.y - risk.offset, np.zeros(len(sharp)))
     on = c > 0.0
+    rounding = np.append(np.full(n, float(rounded(risk.loss))), np.zeros(len(sharp)))  # ρ of each row
 
     def image(theta: np.ndarray) -> np.ndarray:
         return np.append(design.scores(theta), theta[sharp])
@@ -60,7 +73,7 @@ def interior(risk: Risk, start: np.ndarray) -> Iterator[Point]:
         point = risk.point(theta, s[:n] if risk.offset is None else s[:n] + risk.offset)
         point.dual = (c * a)[:n]
         up, down = high - a, a - low
-        D = p / up + q / down
+        D = rounding + p / up + q / down
         weights = np.where(on, c / D, 0.0)
         point.curvature = weights[:n]
         yield point
@@ -69,7 +82,7 @@ def interior(risk: Risk, start: np.ndarray) -> Iterator[Point]:
         gradient = back(c * a) + penalty.l2 * theta
 
         def direction(aim_up: np.ndarray | float, aim_down: np.ndarray | float) -> tuple[np.ndarray, ...]:
-            v = s - corner - aim_up / up + aim_down / down  # noqa: B023 (called at once)
+            v = s - corner - rounding * a - aim_up / up + aim_down / down  # noqa: B023 (called at once)
             dtheta = solve_symmetric(H, -(gradient + back(weights * v)))  # noqa: B023
             ds = image(dtheta)
             da = (ds + v) / D  # noqa: B023
@@ -83,7 +96,7 @@ def interior(risk: Risk, start: np.ndarray) -> Iterator[Point]:
         aim = mu * min(1.0, (float(c @ ahead / (2.0 * c.sum())) / mu)) ** 3 if mu > 0.0 else 0.0
         dtheta, ds, da, dp, dq = direction(aim + dp * da, aim - dq * da)
         primal, dual = 0.999 * _longest(p, dp, q, dq, on), 0.999 * _longest(up, -da, down, da, on)
-        if penalty.l2.any():  # θ and a share an equation, so they take one step
+        if penalty.l2.any() or rounding.any():  # θ and a share an equation, so they take one step
             primal = dual = min(primal, dual)
         primal, dual = min(1.0, primal), min(1.0, dual)
         if not (np.isfinite(dtheta).all() and max(primal, dual) > 1e-12):

@@ -118,20 +118,33 @@ class LassoProblem:
         *,
         positive: bool = False,
         tolerance: float = 1e-6,
+        start: np.ndarray | None = None,
     ) -> LassoFit:
-        """Certified solutions for one target."""
+        """Certified solutions for one target; ``start`` are coefficients of a penalty nearby, if any are known."""
         target, level = self.table.target(y)
         alphas = np.asarray(alphas, dtype=np.float64)
         if l1_ratio == 0.0 and not positive:
             path = self._ridge(target, alphas)
         else:
-            path = self._path(target, alphas, l1_ratio, positive, tolerance)
+            path = self._path(target, alphas, l1_ratio, positive, tolerance, start)
         intercepts = level - self.table.mean @ path.coefs if self.table.intercept else np.zeros(alphas.size)
         return LassoFit(alphas, path.coefs, intercepts, path.gaps, path.passes, tolerance)
 
-    def _path(self, y: np.ndarray, alphas: np.ndarray, l1_ratio: float, positive: bool, tolerance: float) -> Path:
+    def _path(
+        self,
+        y: np.ndarray,
+        alphas: np.ndarray,
+        l1_ratio: float,
+        positive: bool,
+        tolerance: float,
+        start: np.ndarray | None,
+    ) -> Path:
         c = self.table.correlate(y[None])[0] if self.table.d else np.zeros(0)
         largest = float(np.max(c if positive else np.abs(c), initial=0.0)) / self.table.total
+        known = None
+        if start is not None and start.any() and not self.prefers_gram:
+            known = self.table.correlate(residuals_of(self.table, y, start[:, None]))[0]
+            largest = min(largest, float(np.max(known if positive else np.abs(known))) / self.table.total)
         grid, places = bridged(alphas, largest / max(l1_ratio, 1e-3))
         # No L1 part, or no penalty at all: solve next to it; the gap at the penalty asked for is computed below.
         ratio = max(l1_ratio, 1e-9)
@@ -147,7 +160,7 @@ class LassoProblem:
                 path = None
         if path is None:
             route: Any = sparse_path if isinstance(self.table, SparseTable) else dense_path
-            path = route(self.table, y, grid, ratio, positive=positive, tolerance=tolerance)
+            path = route(self.table, y, grid, ratio, positive=positive, tolerance=tolerance, known=known)
         chosen = Path(
             alphas,
             path.coefs if np.array_equal(grid, alphas) else path.coefs[:, places],  # the whole path: no second copy
@@ -246,15 +259,7 @@ def gaps_of(
 ) -> LassoGaps:
     """The gaps of any coefficients whatever (columns × penalties), the intercept at its optimum for them."""
     taus, mus = table.total * alphas * l1_ratio, table.total * alphas * (1.0 - l1_ratio)
-    X: Any = table.X  # type: ignore[attr-defined]
-    used = np.flatnonzero(coefs.any(axis=1))
-    fitted = np.asarray((X[:, used] @ coefs[used]).T)
-    level = (table.mean[used] @ coefs[used])[:, None]
-    root: Any = 1.0 if table.root is None else table.root
-    if isinstance(table, SparseTable):
-        R = y - fitted + level * root
-    else:
-        R = y - (fitted - level) * root
+    R = residuals_of(table, y, coefs)
     g = table.correlate(R)
     squares = np.einsum("dp,dp->p", coefs, coefs)
     if l1_ratio == 0.0:
@@ -274,3 +279,15 @@ def gaps_of(
         table.total,
         positive,
     )
+
+
+def residuals_of(table: Centred, y: np.ndarray, coefs: np.ndarray) -> np.ndarray:
+    """The centred, scaled residuals of coefficients (columns × penalties), a row each."""
+    X: Any = table.X  # type: ignore[attr-defined]
+    used = np.flatnonzero(coefs.any(axis=1))
+    fitted = np.asarray((X[:, used] @ coefs[used]).T)
+    level = (table.mean[used] @ coefs[used])[:, None]
+    root: Any = 1.0 if table.root is None else table.root
+    if isinstance(table, SparseTable):
+        return np.asarray(y - fitted + level * root)
+    return np.asarray(y - (fitted - level) * root)

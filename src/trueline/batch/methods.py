@@ -6,15 +6,15 @@ A method that does not fit says what is missing before anything compiles; ``choo
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import math
-import warnings
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
 
 from ..certify.records import Status
-from ..errors import UsageError, nearest
+from ..errors import UsageError, nearest, warn_caller
 from ..parts.penalties import L1, L2, Box, ElasticNet, GroupL1, NonNegative, Nothing
 from . import closed, coordinate, dualcoordinate, gradient, interior, newton, orthant, proximal
 from .blocks import block
@@ -49,6 +49,8 @@ METHODS: dict[str, Method] = {
 }
 POLISHED = 2_000_000  # entries up to which Newton's last step is followed by one more
 LARGEST_PROGRAM = 300  # parameters beyond which a dual coordinate epoch is cheaper than an interior-point matrix
+FAR = 3.0  # deltas that most targets must be away from their middle for Huber's loss to count as one with corners
+STAGE = 6  # points of each widened Huber loss on the way to the one asked for
 STOCHASTIC = "stochastic"  # wired where the online engine may be named
 
 
@@ -70,9 +72,10 @@ def _lacks(need: str, risk: Risk) -> str | None:
         return "a built-in penalty; use 'fista' or 'sparsa' with a penalty of your own"
     if need == "no bounds or groups" and (penalty.bounded or not penalty.separable):
         return "L1, L2 or no penalty, without bounds or groups; use 'fista', 'sparsa' or 'coordinate'"
-    if need == "corner" and not getattr(loss, "corner", False):
+    if need == "corner" and not interior.fits(loss):
         return (
-            f"a loss with one corner (absolute, quantile, hinge), which {name!r} is not; use 'newton' or 'coordinate'"
+            f"a loss with one corner (absolute, quantile, hinge) or Huber's, which {name!r} is not; use 'newton' or "
+            "'coordinate'"
         )
     if need == "squared" and name != "squared":
         return f"squared loss, the only one with a closed form; for {name!r} use 'newton' or 'auto'"
@@ -114,6 +117,11 @@ def choose(risk: Risk) -> tuple[str, str]:
         if getattr(loss, "corner", False) and size <= newton.LARGEST_MATRIX and not penalty.bounded:
             return "interior", "the loss has a corner, so the problem is a linear or quadratic program"
         return "coordinate", "the loss has corners and the L2 penalty makes its dual smooth"
+    if interior.rounded(loss) and size <= newton.LARGEST_MATRIX and not penalty.bounded and beyond(risk):
+        return (
+            "interior",
+            "most targets lie beyond delta, where the loss has no curvature, so it is a quadratic program",
+        )
     if not risk.has_curvature:
         return (
             ("fista", "the loss gives no curvature") if not penalty.smooth else ("owlqn", "the loss gives no curvature")
@@ -125,6 +133,13 @@ def choose(risk: Risk) -> tuple[str, str]:
             return "normal", "squared loss with a smooth penalty has a closed form"
         return "newton", "loss and penalty are smooth"
     return "coordinate", "the penalty has corners or bounds: coordinate steps give true zeros"
+
+
+def beyond(risk: Risk) -> bool:
+    """Whether most targets are further than delta from their middle."""
+    y = risk.y if risk.offset is None else risk.y - risk.offset
+    y = y[:: max(1, len(y) // 10_000)]
+    return float(np.median(np.abs(y - (np.median(y) if risk.design.intercept else 0.0)))) > FAR * float(risk.loss.delta)
 
 
 def make_penalty(
@@ -198,6 +213,8 @@ def solve(
     steps = dualcoordinate.steps if method == "coordinate" and not differentiable(risk.loss) else chosen.steps
     theta = np.zeros(risk.size) if start is None else start
     theta = np.clip(theta, risk.penalty.lower, risk.penalty.upper)
+    if "curvature" in chosen.needs or method == "coordinate":
+        theta = continued(risk, steps, theta)
     most = chosen.iterations if max_iter is None else max_iter
     outcome = run(
         risk, steps(risk, theta, **options), stop=stop, tol=tol, max_iter=most, every=chosen.every,
@@ -207,6 +224,22 @@ def solve(
     if warn:
         warn_unproven(outcome)
     return outcome, method, why
+
+
+def continued(risk: Risk, steps: Callable[..., Iterator[Point]], theta: np.ndarray) -> np.ndarray:
+    """A start from which Huber's loss has curvature: its answer with a wide delta, narrowed by halves.
+
+    Where most residuals are beyond delta hardly a row has curvature, and steps that rely on it know nothing of scale.
+    """
+    if getattr(risk.loss, "name", "") != "huber":
+        return theta
+    delta = float(np.median(np.abs(risk.point(theta).scores - risk.y)))
+    while delta > 2.0 * risk.loss.delta:
+        wider = dataclasses.replace(risk, loss=risk.loss._replace(delta=delta), _lipschitz=math.nan)
+        for point in itertools.islice(steps(wider, theta), STAGE):
+            theta = point.theta
+        delta *= 0.5
+    return theta
 
 
 def separation(risk: Risk, point: Point) -> str:
@@ -253,4 +286,4 @@ class NotProvenWarning(UserWarning):
 
 def warn_unproven(outcome: Outcome) -> None:
     if outcome.certificate.status in (Status.NOT_PROVEN, Status.DEGENERATE):
-        warnings.warn(outcome.certificate.advice, NotProvenWarning, stacklevel=4)
+        warn_caller(outcome.certificate.advice, NotProvenWarning)

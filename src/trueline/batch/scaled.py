@@ -9,6 +9,7 @@ used through its own methods: prox of p(θ/scale) is scale·prox_p(θ/scale, ste
 from __future__ import annotations
 
 import dataclasses
+import functools
 from typing import Any
 
 import numpy as np
@@ -58,7 +59,9 @@ class ScaledPenalty:
         zero = np.zeros(size)
         return cls(zero, zero.copy(), np.full(size, -np.inf), np.full(size, np.inf))
 
-    @property
+    # The arrays do not change once a problem has been put together, and these are asked for at every point.
+
+    @functools.cached_property
     def bounded(self) -> bool:
         return bool(np.isfinite(self.lower).any() or np.isfinite(self.upper).any())
 
@@ -71,7 +74,7 @@ class ScaledPenalty:
     def smooth(self) -> bool:
         return self.separable and not self.bounded and not self.l1.any()
 
-    @property
+    @functools.cached_property
     def free(self) -> np.ndarray:
         """The parameters that nothing holds: their correlation with a dual point must vanish."""
         held = (self.l1 > 0) | (self.l2 > 0) | np.isfinite(self.lower) | np.isfinite(self.upper)
@@ -149,6 +152,8 @@ class ScaledPenalty:
 
     def unbalanced(self, theta: np.ndarray, z: np.ndarray) -> np.ndarray:
         """Parameters held by a one-sided bound alone whose z must be 0: those inside it, or on its wrong side."""
+        if not self.bounded:
+            return np.zeros(len(theta), dtype=bool)
         bare = (self.l1 == 0.0) & (self.l2 == 0.0) & ~self.free
         for group in self.groups:
             bare[group] = False
@@ -161,10 +166,12 @@ class ScaledPenalty:
     def stationarity(self, theta: np.ndarray, gradient: np.ndarray) -> np.ndarray:
         """The smallest subgradient of loss + Ω (for a user's part: the prox residual)."""
         g = gradient + self.l2 * theta
-        moved = theta != 0.0
-        out = np.where(moved, g + self.l1 * np.sign(theta), np.sign(g) * np.maximum(np.abs(g) - self.l1, 0.0))
-        out = np.where(theta <= self.lower, np.minimum(out, 0.0), out)
-        out = np.where(theta >= self.upper, np.maximum(out, 0.0), out)
+        out = np.copysign(np.maximum(np.abs(g) - self.l1, 0.0), g)
+        moved = np.flatnonzero(theta)
+        out[moved] = g[moved] + self.l1[moved] * np.sign(theta[moved])
+        if self.bounded:
+            out = np.where(theta <= self.lower, np.minimum(out, 0.0), out)
+            out = np.where(theta >= self.upper, np.maximum(out, 0.0), out)
         for group, strength in zip(self.groups, self.strengths, strict=True):
             norm = float(np.linalg.norm(theta[group]))
             if norm > 0.0:

@@ -318,9 +318,23 @@ class SparseInner:
 
 
 def sparse_path(
-    table: SparseTable, y: np.ndarray, alphas: np.ndarray, l1_ratio: float, *, positive: bool, tolerance: float
+    table: SparseTable,
+    y: np.ndarray,
+    alphas: np.ndarray,
+    l1_ratio: float,
+    *,
+    positive: bool,
+    tolerance: float,
+    known: np.ndarray | None = None,
 ) -> Path:
     """The path on a sparse table; ``y`` is the table's scaled and centred target."""
     return working_set_path(
-        table, SparseInner(table, y, tolerance), y, alphas, l1_ratio, positive=positive, tolerance=tolerance
+        table,
+        SparseInner(table, y, tolerance),
+        y,
+        alphas,
+        l1_ratio,
+        positive=positive,
+        tolerance=tolerance,
+        known=known,
     )

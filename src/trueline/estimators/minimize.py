@@ -32,6 +32,11 @@ class Solution:
     alpha: float | None = None
 
     @property
+    def coefficients(self) -> np.ndarray:
+        """``coef`` by its full name."""
+        return self.coef
+
+    @property
     def status(self) -> Status:
         """How far the result can be trusted; ``str()`` of it advises."""
         return self.certificate.status

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numbers
-import warnings
 from collections.abc import Sequence
 from typing import Any
 
@@ -15,7 +14,7 @@ from sklearn.utils.validation import _check_sample_weight, validate_data
 from ..batch.activeset import gram_path
 from ..batch.lasso import LassoFit, LassoProblem, bridged, largest_penalty, penalty_grid
 from ..certify.lasso import LassoGaps
-from ..errors import DataError, UsageError
+from ..errors import DataError, UsageError, warn_caller
 from ..model.linear import LinearModel
 from ..onepass.moments import Moments, refuse_weights
 from ..onepass.paths import moment_gram
@@ -75,9 +74,7 @@ def warn_unproven(name: str, fit: LassoFit) -> None:
     relative = fit.gaps.relative
     worst = int(np.argmax(relative)) if relative.size else 0
     if relative.size and relative[worst] > fit.tolerance:
-        warnings.warn(
-            f"{name}: at alpha={fit.alphas[worst]:.6g} the {fit.certificate(worst)}", ConvergenceWarning, stacklevel=3
-        )
+        warn_caller(f"{name}: at alpha={fit.alphas[worst]:.6g} the {fit.certificate(worst)}", ConvergenceWarning)
 
 
 class SparseLinear(FromMoments, RegressorMixin, BaseEstimator):
@@ -114,7 +111,7 @@ class SparseLinear(FromMoments, RegressorMixin, BaseEstimator):
         self.n_iter_ = int(np.ravel(passes)[0]) if one_target else [int(p) for p in passes]
         certificate = record.certificate
         if certificate is not None and not certificate.proven:
-            warnings.warn(f"{type(self).__name__}: {certificate}", ConvergenceWarning, stacklevel=4)
+            warn_caller(f"{type(self).__name__}: {certificate}", ConvergenceWarning)
 
     def _adopt(self, record: LinearModel) -> None:
         super()._adopt(record)

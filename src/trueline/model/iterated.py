@@ -52,6 +52,14 @@ def row_weights(given: Any, factors: list[float], index: np.ndarray) -> np.ndarr
     return spread if own is None else own * spread
 
 
+def total_weight(weights: np.ndarray) -> float:
+    """Σ weights; refused where nothing counts."""
+    total = float(weights.sum())
+    if not total > 0.0:
+        raise DataError("sample_weight is 0 in every row; some row must count", where="sample_weight")
+    return total
+
+
 def labelled(y: Any, n: int) -> tuple[np.ndarray, np.ndarray]:
     """(classes, class number of each row); one class alone is refused."""
     y = np.asarray(y)
@@ -118,16 +126,15 @@ def fit_logistic(
     classes, index = labelled(y, n)
     if not C > 0.0:
         raise UsageError(f"C is {C!r}; a positive number is accepted, infinity for no penalty", where="C")
-    weights = row_weights(sample_weight, class_factors(classes, index, class_weight, sample_weight), index)
-    total = float(weights.sum())
-    if not total > 0.0:
-        raise DataError("sample_weight is 0 in every row; some row must count", where="sample_weight")
+    factors = class_factors(classes, index, class_weight, sample_weight)
+    weights = row_weights(sample_weight, factors, index)
+    total = total_weight(weights)
     penalty = penalty_of(0.0 if math.isinf(C) else 1.0 / (C * total), float(l1_ratio))
     loss = make_loss("logistic")
     targets = 2.0 * index - 1.0
     risk = build(X, targets, loss, penalty, weights=weights / total, intercept=fit_intercept)
     statistics: dict[str, Any] = {"family": "logistic", "fit_intercept": bool(fit_intercept)}
-    told = {"tolerance": float(tol), "class_factors": class_factors(classes, index, class_weight, sample_weight)}
+    told = {"tolerance": float(tol), "class_factors": factors}
     if len(classes) == 2:
         origin = None if start is None else risk.design.join(np.ravel(start[0]), float(np.ravel(start[1])[0]))
         outcome, used, why = solve(risk, method, start=origin, tol=tol, max_iter=max_iter)
@@ -201,10 +208,9 @@ def fit_margin(
     X = as_matrix(X, checked=checked)
     n, d = X.shape
     classes, index = labelled(y, n)
-    weights = row_weights(sample_weight, class_factors(classes, index, class_weight, sample_weight), index)
-    total = float(weights.sum())
-    if not total > 0.0:
-        raise DataError("sample_weight is 0 in every row; some row must count", where="sample_weight")
+    factors = class_factors(classes, index, class_weight, sample_weight)
+    weights = row_weights(sample_weight, factors, index)
+    total = total_weight(weights)
     strength = 1.0 / (C * total)
     part = make_penalty(penalty, alpha=strength)
     held: dict[str, Any] = (
@@ -222,7 +228,7 @@ def fit_margin(
         constants.append(bias)
         certificates.append(outcome.certificate)
         iterations = max(iterations, len(outcome.trace) - 1)
-    told = {"tolerance": float(tol), "class_factors": class_factors(classes, index, class_weight, sample_weight)}
+    told = {"tolerance": float(tol), "class_factors": factors}
     objective = objective_of(make_loss(loss), part, fit_intercept=bool(fit_intercept), **held, **told)
     statistics = {
         "family": "support vectors", "n": n, "fit_intercept": bool(fit_intercept), "objective": objective,
@@ -267,9 +273,7 @@ def fit_generalized(
         )
     targets, _ = as_targets(y, loss_part, n)
     weights = np.ones(n) if sample_weight is None else as_vector(sample_weight, "sample_weight", n, least=0.0)
-    total = float(weights.sum())
-    if not total > 0.0:
-        raise DataError("sample_weight is 0 in every row; some row must count", where="sample_weight")
+    total = total_weight(weights)
     link = link_of(loss_part)
     shift = combined_offset(offset, exposure, n, link)
     risk = build(X, targets, loss_part, part, weights=weights / total, intercept=fit_intercept, offset=shift, **bounds)
