@@ -231,7 +231,7 @@ class KernelPerceptronModel:
         lost = np.sqrt(np.maximum(squares - np.einsum("ij,ij->i", Z, Z), 0.0))
         # The part of a row outside the span counts in its length but not in any comparator.
         full = np.column_stack([Z, lost])
-        found = [perceptron_bound(full, np.append(u, 0.0), None) for u in comparators(Z, _InForce(Z))]
+        found = [perceptron_bound(full, np.append(u, 0.0), None) for u in comparators(Z, Z.sum(axis=0))]
         bound, radius, margin, slack, w = min(found, key=lambda item: item[0])
         comparator = np.zeros(head.size)
         comparator[some] = signs[some] * (whiten @ w[:-1])
@@ -266,18 +266,6 @@ class KernelPerceptronModel:
             for name in ("rows", "signs", "norms"):
                 getattr(head, name)[: head.size] = arrays[f"{name}{h}"]
         return model
-
-
-class _InForce:
-    """What ``comparators`` asks of a model: the weights in force, which are the sum of all mistakes."""
-
-    fit_intercept = True
-
-    def __init__(self, Z: np.ndarray) -> None:
-        self.Z = Z
-
-    def weights(self) -> np.ndarray:
-        return self.Z.sum(axis=0)  # type: ignore[no-any-return]
 
 
 def named_row(features: dict[str, float], names: list[str]) -> np.ndarray:
