@@ -31,7 +31,7 @@ def run(quick: bool) -> list[Row]:
         return [
             *start_up(folder, 2 if quick else 5),
             *streams(folder, 200_000, 1 if quick else 3),
-            *([] if quick else streams(folder, 2_000_000, 3)),
+            *([] if quick else streams(folder, 2_000_000, 2)),
         ]
 
 
@@ -120,7 +120,7 @@ def vowpal(folder: Path, path: Path, *options: object) -> Callable[[], None]:
 
 def streams(folder: Path, n: int, rounds: int) -> list[Row]:
     """Rows a second of whole processes, start-up included; the same on 100 rows is the start-up."""
-    few, paths = write_rows(folder, 100, "few"), write_rows(folder, n, "many")
+    few, paths = write_rows(folder, 100, "few"), write_rows(folder, n, f"rows_{n}")  # a cache is never another run's
 
     def ours(path: Path, *options: str) -> Callable[[], None]:
         return process(folder, "-m", "trueline", "stream", path, "--target", "y", "-q", *options)
