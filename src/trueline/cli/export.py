@@ -22,7 +22,7 @@ def export(
     """Write a model as a SQL query, JSON, an ONNX graph, a Python or a C function.
 
     What is written is run here and compared with the model on drawn rows: it must agree to 1e-12 of Σ|w·x|. Derived
-    columns and filters go along into SQL.
+    columns and filters go along into SQL; a formula's polynomials, logs, bumps and products into SQL, Python and C.
 
     [bold]Examples[/bold]
 
