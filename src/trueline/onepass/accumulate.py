@@ -79,10 +79,14 @@ class _Open:
         wh, wl = self.weight
         sh, sl = self.sums
         mh, ml = divide(sh, sl, wh, wl)
-        gh, gl = two_sum(*self.products)
-        products = subtract_product(gh, gl, sh[:, None], sl[:, None], mh[None, :], ml[None, :])
+        H, E = self.products
+
+        def centred(i: slice, j: slice) -> tuple[np.ndarray, np.ndarray]:
+            gh, gl = two_sum(H[i, j], E[i, j])
+            return subtract_product(gh, gl, sh[i, None], sl[i, None], mh[None, j], ml[None, j])
+
         mean = add(mh, ml, self.shift, np.zeros_like(mh))
-        return Part(self.n, self.weight, mean, symmetric(products), self.noise, self.log_weight)
+        return Part(self.n, self.weight, mean, symmetric(centred, len(mh)), self.noise, self.log_weight)
 
 
 class _Fold:

@@ -9,12 +9,13 @@ C = Σ w (z − z̄)(z − z̄)ᵀ, means and products as double-double pairs. T
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Sequence
-from functools import lru_cache
+from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
 
 from .doubled import add, divide, multiply, subtract_product
+
+_STRIP = 2**13  # numbers of a strip
 
 
 @dataclasses.dataclass
@@ -45,13 +46,17 @@ class Part:
         dh, dl = add(*other.mean, -self.mean[0], -self.mean[1])
         mean = add(*self.mean, *multiply(dh, dl, *share))
         fh, fl = multiply(-dh, -dl, *factor)
-        h, e = add(*self.products, *other.products)
-        products = subtract_product(h, e, dh[:, None], dl[:, None], fh[None, :], fl[None, :])
+        (ah, al), (bh, bl) = self.products, other.products
+
+        def both(i: slice, j: slice) -> tuple[np.ndarray, np.ndarray]:
+            h, e = add(ah[i, j], al[i, j], bh[i, j], bl[i, j])
+            return subtract_product(h, e, dh[i, None], dl[i, None], fh[None, j], fl[None, j])
+
         return Part(
             self.n + other.n,
             weight,
             mean,
-            symmetric(products),
+            symmetric(both, len(dh)),
             self.noise + other.noise,
             self.log_weight + other.log_weight,
         )
@@ -98,25 +103,38 @@ class Part:
         """Σ w z zᵀ, for models without an intercept."""
         mh, ml = self.mean
         wh, wl = multiply(-mh, -ml, *self.weight)
-        return symmetric(subtract_product(*self.products, mh[:, None], ml[:, None], wh[None, :], wl[None, :]))
+        H, E = self.products
+
+        def moved(i: slice, j: slice) -> tuple[np.ndarray, np.ndarray]:
+            return subtract_product(H[i, j], E[i, j], mh[i, None], ml[i, None], wh[None, j], wl[None, j])
+
+        return symmetric(moved, len(mh))
 
     def raw_squares(self) -> np.ndarray:
         """Σ w z² per column, in float64."""
         return np.diagonal(self.products[0]) + self.weight[0] * self.mean[0] ** 2
 
 
-def symmetric(pair: tuple[np.ndarray, np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
-    """The upper triangle mirrored: both halves of a merge round differently."""
-    above, below = _triangle(len(pair[0]))
-    for item in pair:
-        item[below] = item[above]
+def symmetric(
+    made: Callable[[slice, slice], tuple[np.ndarray, np.ndarray]], width: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """Two symmetric matrices from their upper triangles, strip by strip: ``made(rows, columns)`` is a piece of both.
+
+    The halves of a merge would round differently, so one is mirrored. A strip's temporaries stay in a core's cache,
+    where those of whole matrices would go through memory some forty times.
+    """
+    pair = np.empty((width, width)), np.empty((width, width))
+    step = max(1, _STRIP // max(width, 1))
+    for start in range(0, width, step):
+        rows, columns = slice(start, min(start + step, width)), slice(start, width)
+        below = np.tril_indices(rows.stop - start, -1)
+        for matrix, piece in zip(pair, made(rows, columns), strict=True):
+            matrix[rows, columns] = piece
+            matrix[columns, rows] = piece.T
+            corner = matrix[rows, rows]
+            corner[below[1], below[0]] = piece[below[1], below[0]]
+            corner[below] = corner.T[below]
     return pair
-
-
-@lru_cache(maxsize=16)
-def _triangle(width: int) -> tuple[tuple[np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarray]]:
-    rows, columns = np.triu_indices(width, 1)
-    return (rows, columns), (columns, rows)
 
 
 def merged(parts: Iterable[Part], width: int) -> Part:
