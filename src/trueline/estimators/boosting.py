@@ -38,6 +38,11 @@ class AdaBoost(Saved, ClassifierMixin, BaseEstimator):
     >>> model = tl.AdaBoost(rounds=20).fit(X, y)
     >>> model.score(X, y), model.certificate_.training_error <= model.certificate_.bound, model.certificate_.proven
     (1.0, True, True)
+
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> tumours = tl.AdaBoost(rounds=50).fit(*load_breast_cancer(return_X_y=True))
+    >>> print(tumours.certificate_)
+    proven: training error 0, at most 0.00963381 after 50 rounds; smallest margin 0.0727, median 0.401
     """
 
     def __init__(self, rounds: int = 100) -> None:

@@ -63,6 +63,14 @@ class KernelRegression(Saved, RegressorMixin, BaseEstimator):
     >>> model = tl.KernelRegression(alpha=1e-3).fit(x, np.sin(x[:, 0]))
     >>> bool(abs(model.predict([[1.0]])[0] - np.sin(1.0)) < 0.01), model.certificate_.proven
     (True, True)
+
+    The progression of diabetes in 442 patients: the penalty chosen by leaving out each of them in turn.
+
+    >>> from sklearn.datasets import load_diabetes
+    >>> X, y = load_diabetes(return_X_y=True)
+    >>> patients = tl.KernelRegression(alpha="auto").fit(X, y)
+    >>> round(float(1 - patients.leave_one_out_error_ / y.var()), 2)
+    0.48
     """
 
     def __init__(
@@ -166,6 +174,14 @@ class KernelPerceptron(_Classification):
     >>> model = tl.KernelPerceptron(gamma=2.0).fit(X, y)
     >>> model.score(X, y), model.certificate_.proven, model.certificate_.mistakes <= model.certificate_.bound
     (1.0, True, True)
+
+    569 tumours, one after the other:
+
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> X, y = load_breast_cancer(return_X_y=True)
+    >>> tumours = tl.KernelPerceptron().fit((X - X.mean(0)) / X.std(0), y)
+    >>> print(tumours.certificate_)
+    proven: 39 mistakes in 569 rounds, at most 54.7393 possible
     """
 
     def __init__(
