@@ -9,10 +9,13 @@ from __future__ import annotations
 
 import os
 import sys
+import threading
 import warnings
 from collections.abc import Sequence
 
 from ..errors import TruelineError, UsageError
+
+READER = "trueline-reader"  # the thread that reads ahead of a stream
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -22,6 +25,16 @@ def main(argv: Sequence[str] | None = None) -> int:
     trueline 0.1.0
     0
     """
+    code = _run(argv)
+    if argv is None and any(thread.name == READER for thread in threading.enumerate()):
+        # A thread still waits for standard input, whose lock it holds: the end of Python would abort on it.
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(code)
+    return code
+
+
+def _run(argv: Sequence[str] | None) -> int:
     from .tree import run
 
     arguments = list(sys.argv[1:] if argv is None else argv)

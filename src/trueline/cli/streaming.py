@@ -15,7 +15,7 @@ import numpy as np
 
 from .._jit import start_lightly
 from ..errors import DataError, UsageError
-from . import learners
+from . import READER, learners
 from .counting import features_of, label_of, losses_of, plain, row_of
 
 MOST_LABELS = 20  # different numbers that may still be labels
@@ -149,7 +149,7 @@ def ahead(blocks: Iterator[Any]) -> Iterator[Any]:
         except BaseException as error:
             put(None, error)
 
-    threading.Thread(target=read, daemon=True, name="trueline-reader").start()
+    threading.Thread(target=read, daemon=True, name=READER).start()
     try:
         while True:
             block, error = waiting.get()
