@@ -6,8 +6,11 @@ One cluster of two worker processes, on loopback, serves the whole module.
 from __future__ import annotations
 
 import itertools
+import json
 import os
 import signal
+import subprocess
+import sys
 import time
 
 import numpy as np
@@ -110,12 +113,13 @@ def test_twice_the_same_bits_and_any_order_the_same_statistic(client, table):
     assert distance(first.designed(), tl.scan(shuffled, target="y").designed()) < 1e-12
 
 
-@pytest.mark.torture
-def test_a_thousand_partitions(table):
-    frame = split(table, [4] * 1000)
-    with dask.config.set(scheduler="synchronous"):
-        there = tl.scan(frame, target="y", features=list("abcd"))
-    assert distance(tl.scan(table, target="y", features=list("abcd")), there) < 1e-12
+def test_a_thousand_partitions_with_folds(client, table):
+    here = tl.scan(table, target="y", features=list("abcd"), folds=3)
+    there = tl.scan(split(table, [4] * 1000), target="y", features=list("abcd"), folds=3)
+    assert distance(here, there) < 1e-12
+    ours, theirs = (tl.LinearRegression.from_moments(m) for m in (here, there))
+    digits = min(ours.certificate_.digits, theirs.certificate_.digits)
+    np.testing.assert_allclose(ours.coef_, theirs.coef_, rtol=10.0**-digits)
 
 
 def test_the_size_of_a_statistic_and_its_sample():
@@ -272,8 +276,173 @@ def test_what_only_the_whole_shows_is_refused_too(client, table):
     assert there.schema.constant == ()
 
 
-def test_a_worker_without_trueline_is_named():
-    from trueline.scale.tables import _sentence
+BLOCKER = """
+import sys
+class Refuse:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] == "trueline":
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+sys.meta_path.insert(0, Refuse())
+"""
 
-    raised = _sentence("Dask", ModuleNotFoundError("No module named 'trueline'", name="trueline"))
-    assert isinstance(raised, tl.UsageError) and "a worker of Dask has no trueline" in raised.message
+
+@pytest.fixture
+def elsewhere(tmp_path):
+    """(address, scheduler process) of a cluster whose one worker cannot import trueline."""
+    (tmp_path / "sitecustomize.py").write_text(BLOCKER)
+    told = tmp_path / "scheduler.json"
+    python = [sys.executable, "-m"]
+    common = ["--host", "127.0.0.1", "--no-dashboard", "--scheduler-file", str(told)]
+    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    scheduler = subprocess.Popen([*python, "distributed.cli.dask_scheduler", "--port", "0", *common], **quiet)
+    worker = subprocess.Popen(
+        [*python, "distributed.cli.dask_worker", "--nthreads", "1", "--no-nanny", *common],
+        env=os.environ | {"PYTHONPATH": str(tmp_path)},
+        **quiet,
+    )
+    try:
+        deadline = time.monotonic() + 60
+        while not told.exists() and time.monotonic() < deadline:
+            time.sleep(0.1)
+        yield json.loads(told.read_text())["address"], scheduler
+    finally:
+        for process in (worker, scheduler):
+            process.kill()
+            process.wait(10)
+
+
+@pytest.mark.timeout(120)
+def test_a_worker_without_trueline_and_a_scheduler_that_is_gone(elsewhere, table):
+    from distributed import Client
+
+    address, scheduler = elsewhere
+    frame = split(table, SIZES["seven"])
+    with dask.config.set({"distributed.comm.timeouts.connect": "3s"}), Client(address, timeout="30s") as client:
+        client.wait_for_workers(1, timeout=60)
+        with pytest.raises(
+            tl.UsageError, match=r"the worker tcp://127.0.0.1:\d+ of Dask has no trueline; install"
+        ) as raised:
+            tl.scan(frame, target="y")
+        assert "\n" not in str(raised.value)
+        scheduler.kill()
+        scheduler.wait(10)
+        deadline = time.monotonic() + 60
+        while client.status == "running" and time.monotonic() < deadline:
+            time.sleep(0.1)
+        with pytest.raises(tl.UsageError, match="the scheduler of Dask cannot be reached; check its address"):
+            tl.scan(frame, target="y")
+
+
+def online_rows(n: int, seed: int = 3) -> pd.DataFrame:
+    rng = np.random.default_rng(seed)
+    frame = pd.DataFrame(rng.uniform(-1.0, 1.0, size=(n, 3)), columns=list("abc"))
+    score = frame.a - 0.5 * frame.b
+    noisy = score + rng.uniform(-0.5, 0.5, size=n)
+    return frame.assign(y=noisy, label=np.where(noisy > 0.0, "yes", "no"))
+
+
+def test_online_learners_merge_to_the_mean_of_one_a_partition(client):
+    rows, sizes = online_rows(1500), [0, 900, 1, 599]
+    learner = tl.OnlineRegressor(geometry="additive", rate=0.1, loss_range=16.0)
+    there = learner.fit(split(rows[[*"abc", "y"]], sizes), target="y")
+    edges = np.cumsum([0, *sizes])
+    local = [
+        tl.OnlineRegressor(geometry="additive", rate=0.1, average=True).fit(part[[*"abc"]], part.y)
+        for part in (rows.iloc[a:b] for a, b in itertools.pairwise(edges))
+        if len(part)
+    ]
+    share = np.array([900, 1, 599]) / 1500
+    np.testing.assert_allclose(there.coef_, share @ [one.coef_ for one in local], rtol=1e-13)
+    proof = there.certificate_
+    assert proof.proven and proof.examples == 1500
+    # The bound of all rounds at once: the mean loss of all learners, and the deviation of 1,500 rows.
+    loss = sum(one.certificate_.loss for one in local)
+    np.testing.assert_allclose(proof.loss, loss, rtol=1e-13)
+    np.testing.assert_allclose(proof.risk_bound, loss / 1500 + 16.0 * np.sqrt(np.log(20.0) / 3000), rtol=1e-12)
+    np.testing.assert_allclose(proof.bound, sum(one.certificate_.bound for one in local), rtol=1e-12)
+    u, *_ = np.linalg.lstsq(np.column_stack([np.ones(1500), rows[[*"abc"]]]), rows.y, rcond=None)
+    best = float(((np.column_stack([np.ones(1500), rows[[*"abc"]]]) @ u - rows.y) ** 2).sum())
+    np.testing.assert_allclose(proof.comparator_loss, best, rtol=1e-9)
+    assert proof.loss <= proof.bound
+    found = there.predict(split(rows[[*"abc"]], sizes))
+    assert isinstance(found, dd.Series)
+    np.testing.assert_allclose(found.compute(), there.predict(rows[[*"abc"]]), rtol=1e-14)
+
+
+def test_one_partition_is_the_averaged_learner_of_one_machine():
+    rows = online_rows(400)
+    with dask.config.set(scheduler="synchronous"):
+        for made in (tl.WidrowHoff(0.1), tl.ExponentiatedGradient(0.01), tl.OnlineRegressor("huber", "adaptive", 0.5)):
+            made.set_params(average=True)
+            there = made.fit(split(rows[[*"abc", "y"]], [400]), target="y")
+            here = type(made)(**made.get_params()).fit(rows[[*"abc"]], rows.y)
+            assert (there.coef_ == here.coef_).all()
+            assert there.certificate_.risk_bound == here.certificate_.risk_bound
+
+
+def test_the_risk_of_the_mean_keeps_its_bound():
+    fresh = online_rows(20_000, seed=99)
+    with dask.config.set(scheduler="synchronous"):
+        for seed in range(12):
+            rows = online_rows(300, seed)
+            made = tl.WidrowHoff(0.2, loss_range=16.0, confidence=0.9)
+            made.fit(split(rows[[*"abc", "y"]], [100] * 3), target="y")
+            risk = float(((made.predict(fresh[[*"abc"]]) - fresh.y) ** 2).mean())
+            assert made.certificate_.proven and risk <= made.certificate_.risk_bound
+
+
+def test_classifiers_merge_predict_lazily_and_are_saved(client, tmp_path):
+    rows = online_rows(1200)
+    frame = split(rows[[*"abc", "label"]], [500, 700])
+    made = tl.OnlineClassifier(geometry="additive", rate=0.5, loss_range=8.0).fit(frame, target="label")
+    assert list(made.classes_) == ["no", "yes"] and made.certificate_.proven
+    chances = made.predict_proba(frame)
+    assert isinstance(chances, dd.DataFrame) and list(chances.columns) == ["probability_no", "probability_yes"]
+    here = made.predict_proba(rows[[*"abc"]])
+    np.testing.assert_allclose(chances.compute().to_numpy(), here, rtol=1e-13)
+    arrays = made.predict_proba(rows[[*"abc"]].rename(columns=str)), made.decision_function(frame).compute()
+    assert arrays[0].shape == (1200, 2) and arrays[1].name == "score"
+    assert list(made.predict(frame).compute()) == list(made.predict(rows[[*"abc"]]))
+    made.save(tmp_path / "merged.tl")
+    same = tl.load(tmp_path / "merged.tl")
+    assert (same.predict_proba(rows[[*"abc"]]) == here).all() and same.certificate_ == made.certificate_
+    with pytest.raises(tl.UsageError, match="the mean of 2 learners, which cannot go on"):
+        made.partial_fit(rows[[*"abc"]], rows.label)
+    with pytest.raises(tl.DataError, match="in partition 0: y has the unknown class 'no'"):
+        tl.OnlineClassifier(geometry="additive", rate=0.5, classes=("perhaps", "yes")).fit(frame, target="label")
+
+
+REFUSED = {
+    "geometry='auto', a mixture": tl.OnlineRegressor(),
+    "rate='auto', a mixture": tl.WidrowHoff(),
+    "the theorem of Perceptron counts": tl.Perceptron(),
+    "the theorem of Winnow counts": tl.Winnow(),
+    "tl.Ridge": tl.RecursiveLeastSquares(),
+    "epochs=1": tl.WidrowHoff(0.1, epochs=2),
+    "in partition 0: the update overflows": tl.WidrowHoff(1e9),
+}
+
+
+@pytest.mark.parametrize("sentence", REFUSED, ids=[type(one).__name__ for one in REFUSED.values()])
+def test_bad_merges_are_refused_in_a_sentence(sentence):
+    rows = split(online_rows(60)[[*"abc", "y"]], [30, 30])
+    with dask.config.set(scheduler="synchronous"), pytest.raises(ValueError, match=sentence) as refusal:
+        REFUSED[sentence].fit(rows, target="y")
+    assert "\n" not in str(refusal.value)
+
+
+def test_intervals_are_lazy_too(client, table):
+    frame = split(table, SIZES["seven"])
+    model = tl.LinearRegression().fit(frame, target="y")
+    found = model.predict(frame, interval=0.9)
+    assert isinstance(found, dd.DataFrame) and list(found.columns) == ["prediction", "low", "high"]
+    here = model.predict(table, interval=0.9)
+    np.testing.assert_allclose(found.compute()["low"], here.lower, rtol=1e-12)
+    rows = table[[*"abcd"]].to_numpy()
+    plain = tl.LinearRegression().fit(rows, table["y"])
+    made = plain.predict(da.from_array(rows, chunks=(900, 4)), interval=0.9)
+    assert isinstance(made.upper, da.Array)
+    np.testing.assert_allclose(made.upper.compute(), plain.predict(rows, interval=0.9).upper, rtol=1e-12)
+    gaps = table.assign(a=np.where(np.arange(len(table)) == 3999, np.nan, table.a))
+    with pytest.raises(tl.DataError, match="in partition 6: "):
+        model.predict(split(gaps, SIZES["seven"])).compute()
