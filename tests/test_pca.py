@@ -78,3 +78,15 @@ def test_refusals(X):
             model.fit(X)
     with pytest.raises(DataError, match="at least 2 rows"):
         tl.PCA.from_moments(Moments.from_arrays(X[:1], X[:1, 0]))
+
+
+@pytest.mark.parametrize("kept", [2, 5])
+def test_likelihood_with_whitening_is_the_peer_s(kept):
+    from sklearn import decomposition
+
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(50, 5)) @ rng.normal(size=(5, 5))
+    ours = tl.PCA(kept, whiten=True).fit(X)
+    theirs = decomposition.PCA(kept, whiten=True).fit(X)
+    assert np.allclose(ours.score_samples(X), theirs.score_samples(X), rtol=1e-9)
+    assert ours.score(X) == pytest.approx(theirs.score(X), rel=1e-9)

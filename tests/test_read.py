@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import gzip
 import io
 import os
@@ -17,6 +18,7 @@ import pyarrow as pa
 import pytest
 import scipy.sparse
 
+import trueline as tl
 from trueline.data.read import open_source
 from trueline.data.schema import encode
 from trueline.errors import DataError, TruelineError, UsageError
@@ -276,3 +278,14 @@ def test_memory_does_not_grow_with_the_rows(tmp_path):
         assert rows == 50_000 * times
         peaks.append(peak)
     assert peaks[1] < peaks[0] + 120
+
+
+def test_dates_in_ndjson_are_read_as_in_csv(tmp_path):
+    days = [str(datetime.date(2020, 1, 1) + datetime.timedelta(days=i)) for i in range(60)]
+    times = [f"2020-01-01T{i % 24:02d}:30:00" for i in range(60)]
+    table = pl.DataFrame({"day": days, "time": times, "y": np.sin(np.arange(60.0))})
+    table.write_ndjson(tmp_path / "a.ndjson")
+    table.write_csv(tmp_path / "a.csv")
+    json, csv = (tl.LinearRegression().fit(str(tmp_path / name), target="y") for name in ("a.ndjson", "a.csv"))
+    assert list(json.feature_names_in_) == ["day", "time"]
+    assert np.array_equal(json.coef_, csv.coef_)

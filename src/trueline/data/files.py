@@ -7,6 +7,7 @@ fractions.
 
 from __future__ import annotations
 
+import contextlib
 import glob
 import os
 import re
@@ -26,6 +27,7 @@ FORMATS = {
     "ipc": "ipc", "feather": "ipc", "ndjson": "ndjson", "jsonl": "ndjson", "json": "ndjson",
 }  # fmt: skip
 SPARSE_TEXT = {"svm": "svmlight", "svmlight": "svmlight", "libsvm": "svmlight", "vw": "Vowpal Wabbit"}
+_ISO = r"^\d{4}-\d{2}-\d{2}([T ]\d{2}:\d{2}(:\d{2}(\.\d+)?)?Z?)?$"
 _REMOTE = re.compile(r"^[a-z][a-z0-9+]*://")
 
 
@@ -118,7 +120,8 @@ def scan_files(paths: Sequence[str], kind: str, separator: str | None) -> pl.Laz
         return pl.scan_ipc(list(paths), glob=False) if _is_ipc_file(paths[0]) else pl.read_ipc_stream(paths[0]).lazy()
     if kind == "ndjson":
         lazy = pl.scan_ndjson(list(paths), infer_schema_length=INFERENCE_ROWS)
-        return pl.scan_ndjson(list(paths), schema=widened(lazy.collect_schema()))
+        made = pl.scan_ndjson(list(paths), schema=widened(lazy.collect_schema()))
+        return made.with_columns(iso_dates(made.head(INFERENCE_ROWS).collect()))
     first = str(paths[0])
     chosen = separator or ("\t" if kind == "tsv" else ",")
     header = pl.read_csv(
@@ -141,6 +144,23 @@ def scan_files(paths: Sequence[str], kind: str, separator: str | None) -> pl.Laz
 def _is_ipc_file(path: str) -> bool:
     with open(path, "rb") as file:
         return file.read(6) == b"ARROW1"
+
+
+def iso_dates(frame: pl.DataFrame) -> list[pl.Expr]:
+    """Columns of text that hold ISO dates or times in all of these rows, as such: JSON itself has none."""
+    import polars as pl
+
+    found = []
+    for name, dtype in frame.schema.items():
+        text = frame.get_column(name).drop_nulls() if dtype == pl.String else None
+        if text is None or not len(text) or not text.str.contains(_ISO).all():
+            continue
+        column = pl.col(name).str
+        made = column.to_date("%Y-%m-%d") if (text.str.len_bytes() == 10).all() else column.to_datetime()
+        with contextlib.suppress(pl.exceptions.PolarsError):
+            frame.select(made)
+            found.append(made)
+    return found
 
 
 def widened(schema: Any) -> Any:

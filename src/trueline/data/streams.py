@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from ..errors import DataError
-from .files import INFERENCE_ROWS, MISSING_MARKS, check_header, check_names, sniff, widened
+from .files import INFERENCE_ROWS, MISSING_MARKS, check_header, check_names, iso_dates, sniff, widened
 from .refusals import explain, header_cells
 
 if TYPE_CHECKING:
@@ -53,6 +53,7 @@ def _text_frames(
     import polars as pl
 
     schema: Any = None
+    dates: Any = None
     chosen = separator or ","
     options: dict[str, Any] = {}
     line = 1
@@ -71,6 +72,8 @@ def _text_frames(
             if ndjson:
                 schema = schema or widened(pl.read_ndjson(io.BytesIO(text), infer_schema_length=INFERENCE_ROWS).schema)
                 frame = pl.read_ndjson(io.BytesIO(text), schema=schema)
+                dates = iso_dates(frame) if dates is None else dates
+                frame = frame.with_columns(dates)
             else:
                 if schema is None:
                     guess = pl.read_csv(text, infer_schema_length=INFERENCE_ROWS, try_parse_dates=True, **options)

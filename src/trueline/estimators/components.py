@@ -227,9 +227,12 @@ class PCA(Saved, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         return self.record_.restore(check_array(X, dtype=[np.float64, np.float32]))
 
     def get_covariance(self) -> np.ndarray:
-        """The covariance of the probabilistic model: components, plus noise in the other directions."""
+        """The covariance of the probabilistic model: components, plus noise in the other directions.
+
+        With ``whiten`` the components count by their standard deviation, as in scikit-learn.
+        """
         check_is_fitted(self)
-        V = self.components_
+        V = self.components_ * np.sqrt(self.explained_variance_)[:, None] if self.whiten else self.components_
         excess = np.maximum(self.explained_variance_ - self.noise_variance_, 0.0)
         return (V.T * excess) @ V + self.noise_variance_ * np.eye(self.n_features_in_)
 

@@ -4,7 +4,8 @@ With v_i the noise of column i (Σ 4u(x_i − c_i)², see moments) and s = √v,
 
   lever_j · size,   lever_j = √(Σ_i (G⁻¹)_ji² v_i),   size = √(v_y + Σ_k v_k β_k²),
 
-plus the solve's own, which has the same form with v_i = 2⁻⁹⁸ G_ii. That is the *arithmetic*. Beside it stands
+plus the solve's own, which has the same form with v_i = 2⁻⁹⁸ G_ii. The noises are lengths of independent errors; those
+of single fits were up to 3 times that (tests/test_exact.py tries to break it), so the *arithmetic* claims 8 times it. Beside it stands
 what the *data* allow: if every entry that is not a whole number carries half a unit in its last place, β_j moves by
 about √((G⁻¹)_jj)·e, e² = (h_y² + Σ h_k²β_k²)/n, h_i² = 2⁻¹⁰⁶ Σ x_i², and by √(Σ_i (G⁻¹)_ji² h_i²)·‖r‖/√n.
 """
@@ -29,7 +30,9 @@ MOST = 15.0  # decimal digits that every float64 holds
 AUTO_DIGITS = 13.0
 # "auto" is content when an error is this small a part of the coefficient's standard error.
 AUTO_SHARE = 1e-9
-_MARGIN = 0.5
+# Claimed errors are so many times the expected ones, and levels are chosen so that the claim meets the target.
+_SAFETY = 8.0
+_MARGIN = 1.0
 
 
 def levers(inverse: np.ndarray, mean: np.ndarray | None, noise: np.ndarray) -> np.ndarray:
@@ -51,7 +54,21 @@ def arithmetic_errors(
     noise = noise + UNIT_DOUBLED * squares
     target_noise = target_noise + UNIT_DOUBLED * target_square
     size = np.sqrt(target_noise + noise @ beta**2)
-    return levers(inverse, mean, noise) * size
+    return _SAFETY * levers(inverse, mean, noise) * size
+
+
+def intercept_error(
+    mean: np.ndarray, beta: np.ndarray, target_mean: float, noise: np.ndarray, squares: np.ndarray, n: int
+) -> float:
+    """What the means themselves add to the error of b = ȳ − β·x̄; the last of ``noise`` and ``squares`` is y's.
+
+    A sum of n terms errs by about u√(n Σ(x − c)²) = noise·√n/(4√Σ(x − c)²).
+    """
+    weights = np.append(beta, 1.0)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        sums = np.where(noise > 0, noise / np.sqrt(squares * max(n, 1)), 0.0)
+    rounding = UNIT_DOUBLED * (abs(target_mean) + float(np.abs(beta) @ np.abs(mean)))
+    return _SAFETY * (float(np.sqrt((weights**2) @ (sums**2))) + rounding)
 
 
 def data_errors(

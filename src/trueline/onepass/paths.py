@@ -12,7 +12,7 @@ s = min(1, nαρ/‖Xᵀr − nα(1 − ρ)w‖∞), the point s·r is feasible 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -25,6 +25,7 @@ from .parts import Part
 from .squares import products_of
 
 _PLAIN_BELOW = 13  # columns: below, plain Python is done before Numba would be imported
+_LEFT_OUT_ROWS, _LEFT_OUT_RUN = 512, 32_768  # rows at a time in exact leave-one-out, and rows a thread takes
 _ACTIVE_BELOW = 150  # columns: below, exact active sets in NumPy are done before Numba would be imported
 
 
@@ -83,53 +84,67 @@ class RidgePath:
 
         e₋ᵢ = eᵢ/(1 − hᵢ), hᵢ = wᵢ(1/W + zᵀ(G + α)⁻¹z); with Q = ZV both e and h are products with d×A matrices.
         """
-        work, spans = self._leave_one_out(X, Y, weights, alphas)
+        work = self._leave_one_out(X, Y, weights, alphas)
+        n = X.shape[0]
 
-        def squared(rows: slice) -> np.ndarray:
-            errors = work(rows)
-            return np.einsum("iak,iak->ak", errors, errors)
+        def squared(start: int) -> np.ndarray:
+            rows = slice(start, min(start + _LEFT_OUT_RUN, n))
+            return sum(np.einsum("aki,aki->ak", errors, errors) for _, errors in work(rows))
 
         with one_blas_thread():
-            return sum(stream(squared, spans), start=np.zeros((len(alphas), Y.shape[1])))
+            return sum(stream(squared, range(0, n, _LEFT_OUT_RUN)), start=np.zeros((len(alphas), Y.shape[1])))
 
-    def leave_one_out_blocks(self, X: Any, Y: np.ndarray, weights: np.ndarray | None, alphas: np.ndarray):
-        """(rows, √w·leave-one-out errors) block by block, errors rows × penalties × targets."""
-        work, spans = self._leave_one_out(X, Y, weights, alphas)
-        for rows in spans:
-            yield rows, work(rows)
+    def leave_one_out_blocks(
+        self, X: Any, Y: np.ndarray, weights: np.ndarray | None, alphas: np.ndarray
+    ) -> Iterator[tuple[slice, np.ndarray]]:
+        """(rows, √w·leave-one-out errors) block by block, errors penalties × targets × rows, good until the next."""
+        return self._leave_one_out(X, Y, weights, alphas)(slice(0, X.shape[0]))
 
     def _leave_one_out(
         self, X: Any, Y: np.ndarray, weights: np.ndarray | None, alphas: np.ndarray
-    ) -> tuple[Callable[[slice], np.ndarray], list[slice]]:
-        """What gives √w·errors for some rows, and the rows in turn."""
+    ) -> Callable[[slice], Iterator[tuple[slice, np.ndarray]]]:
+        """What gives √w·errors for a run of rows, few at a time.
+
+        Blocks stay in the cache and hold one row a column, so that all arrays are long along their rows: 0.9 s of one
+        core for a million rows of 100 columns and 20 penalties, 1.7 s the other way round.
+        """
         alphas = np.asarray(alphas, dtype=float)
         k, A, d = Y.shape[1], len(alphas), self.d
         mean = self.part.mean[0] if self.fit_intercept else np.zeros(d + k)
         # One product per block: Q = (X − x̄)V, then e from −β in V's coordinates and h from its squares.
-        turn = self.vectors / self.scales[:, None]
+        turn = np.ascontiguousarray((self.vectors / self.scales[:, None]).T)
         with np.errstate(divide="ignore"):
-            inverse = np.where(self.values[:, None] + alphas > 0, 1 / (self.values[:, None] + alphas), 0.0)
-        rotated = (inverse[:, :, None] * self.rotated[:, None, :]).reshape(d, A * k)
+            inverse = np.where(self.values + alphas[:, None] > 0, 1 / (self.values + alphas[:, None]), 0.0)
+        rotated = (inverse[:, None, :] * self.rotated.T[None]).reshape(A * k, d)
         base = 1.0 / self.part.weight[0] if self.fit_intercept else 0.0
         sparse = hasattr(X, "tocsr")
         X = X.tocsr() if sparse else X
 
-        def work(rows: slice) -> np.ndarray:
-            Q = ((X[rows].toarray() if sparse else X[rows]) - mean[:d]) @ turn
-            errors = (Q @ rotated).reshape(len(Q), A, k)
-            np.subtract((Y[rows] - mean[d:])[:, None, :], errors, out=errors)
-            np.multiply(Q, Q, out=Q)
-            leverage = Q @ inverse
-            leverage += base
-            if weights is not None:
-                leverage *= weights[rows, None]
-                errors *= np.sqrt(weights[rows])[:, None, None]
-            np.subtract(1.0, leverage, out=leverage)
-            errors /= leverage[:, :, None]
-            return errors
+        def work(run: slice) -> Iterator[tuple[slice, np.ndarray]]:
+            most = min(_LEFT_OUT_ROWS, run.stop - run.start)
+            centred, turned = np.empty((most, d)), np.empty((d, most))
+            errors, levers = np.empty((A * k, most)), np.empty((A, most))
+            for start in range(run.start, run.stop, most):
+                rows = slice(start, min(start + most, run.stop))
+                m = rows.stop - rows.start
+                Z, Q, E, L = centred[:m], turned[:, :m], errors[:, :m], levers[:, :m]
+                np.subtract(X[rows].toarray() if sparse else X[rows], mean[:d], out=Z)
+                np.matmul(turn, Z.T, out=Q)
+                np.matmul(rotated, Q, out=E)
+                found = E.reshape(A, k, m)
+                np.subtract((Y[rows] - mean[d:]).T, found, out=found)
+                np.multiply(Q, Q, out=Q)
+                np.matmul(inverse, Q, out=L)
+                if base:
+                    L += base
+                if weights is not None:
+                    L *= weights[rows]
+                    found *= np.sqrt(weights[rows])
+                np.subtract(1.0, L, out=L)
+                found /= L[:, None, :]
+                yield rows, found
 
-        step = 2048
-        return work, [slice(start, start + step) for start in range(0, X.shape[0], step)]
+        return work
 
 
 def held_out(part: Part, coefs: np.ndarray, intercepts: np.ndarray, d: int) -> np.ndarray:

@@ -15,7 +15,7 @@ import numpy as np
 from ..certify.records import Assumption, ExactCertificate, Status
 from ..errors import UsageError
 from . import doubled
-from .digits import arithmetic_errors, data_errors, digits_of, rounding_squares
+from .digits import arithmetic_errors, data_errors, digits_of, intercept_error, rounding_squares
 from .moments import Moments
 from .parts import Part
 from .solve import Factor, Pair, factored, quadratic, residual
@@ -122,6 +122,11 @@ def _certificate(
         found = arithmetic_errors(
             factor.inverse, mean, beta[:, t], part.noise[:d], part.noise[d + t], squares[:d], squares[d + t]
         )
+        if mean is not None:
+            of = [*range(d), d + t]
+            found[0] += intercept_error(
+                mean, beta[:, t], part.mean[0][d + t], part.noise[of], np.diagonal(part.products[0])[of], part.n
+            )
         moved = data_errors(factor.inverse, mean, beta[:, t], rounding[:d], rounding[d + t], rss[t], part.n)
         arithmetic.append(digits_of(found[shown], values[shown]))
         if arithmetic[-1] < _FEW:

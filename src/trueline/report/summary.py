@@ -223,7 +223,10 @@ def _least_squares(
     covariance = None
     if robust is not None:
         if X is None:
-            raise UsageError("robust errors need the rows once more; give X= and y=, or the source", where="robust")
+            raise UsageError(
+                f"robust errors need the rows once more: model.summary(robust={robust!r}, X=X, y=y), or X= the source",
+                where="robust",
+            )
         covariance = known.robust_covariance(robust, _row_blocks(model, place, X, y, sample_weight, groups))
         std_errors = np.sqrt(np.maximum(np.diagonal(covariance), 0.0))
     elif known.df_residual > 0:
