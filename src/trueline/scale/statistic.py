@@ -3,7 +3,8 @@
 A statistic is the bytes of a model file that holds moments, the symmetric products as triangles: at most
 16·(d + 4)² bytes plus 4 kB per fold, d the scan's terms. The room that triangles leave goes to the sample of rows. A
 sample that was cut short knows nothing beyond its last priority, so a merge keeps the rows below the smallest such
-priority: what is left is exactly the sample that one pass over all rows would have begun with.
+priority: what is left is exactly the sample that one pass over all rows would have begun with, where all
+columns are numbers (a category's indicators enter the hash, and a partition knows its own levels alone).
 
 A partition may be empty, have a constant target or lack a level; only the whole is judged (``judged``).
 """
@@ -116,10 +117,10 @@ def pack(moments: Moments, **more: Any) -> bytes:
     """The bytes of a statistic, its sample cut to the room that is left."""
     arrays, meta = moments.to_state()
     width = len(moments.terms) + len(moments.targets)
-    triangle = np.triu_indices(width)
     for name in moments.parts:
         products = arrays[f"{name}.products"]
-        arrays[f"{name}.products"] = np.stack([products[k][triangle] for k in (0, 1)])
+        triangles = [np.concatenate([square[i, i:] for i in range(width)]) for square in products]
+        arrays[f"{name}.products"] = np.stack(triangles)
     meta |= more
     fixed = sum(array.nbytes for name, array in arrays.items() if not name.startswith("sample."))
     # Metadata is JSON inside JSON: its quotes and backslashes are written once more.
@@ -135,13 +136,14 @@ def unpack(raw: bytes) -> tuple[Moments, dict[str, Any]]:
     """(the moments, the metadata) of a statistic."""
     _, arrays, meta = modelfile.loads(raw, where="a partition's statistic")
     width = len(meta["terms"]) + len(meta["targets"])
-    triangle = np.triu_indices(width)
     for name in meta["folds"]:
-        square = np.zeros((2, width, width))
-        for k in (0, 1):
-            square[k][triangle] = arrays[f"{name}.products"][k]
-            square[k].T[triangle] = arrays[f"{name}.products"][k]
-        arrays[f"{name}.products"] = square
+        triangles, start = arrays[f"{name}.products"], 0
+        squares = np.empty((2, width, width))
+        for i in range(width):
+            stop = start + width - i
+            squares[:, i, i:] = squares[:, i:, i] = triangles[:, start:stop]
+            start = stop
+        arrays[f"{name}.products"] = squares
     return Moments.from_state(arrays, meta), meta
 
 
@@ -151,37 +153,44 @@ def _shortened(sample: Sample, most: int) -> Sample:
     return Sample(sample.rows[:most], sample.weights[:most], sample.priority[:most], most)
 
 
-def add(left: Moments, right: Moments) -> Moments:
-    """Both together; the sample as far as both know theirs."""
-    cuts = [
-        one.sample.priority[-1] if len(one.sample.priority) else np.uint64(0)
-        for one in (left, right)
-        if len(one.sample.priority) == one.sample.keep
+def _beginning(samples: Sequence[Sample]) -> Sample:
+    """The rows of all samples as far as every one knows its own; where some were cut, about as many as one held."""
+    cuts = [sample.priority[-1:] for sample in samples if len(sample.priority) == sample.keep]
+    if not cuts:
+        return samples[0].merged(*samples[1:])
+    if any(len(cut) == 0 for cut in cuts):
+        return Sample.empty(samples[0].rows.shape[1], 0)
+    most = max(len(sample.priority) for sample in samples)
+    smallest = np.sort(np.concatenate([sample.priority for sample in samples]))[:most]
+    edge = min(smallest[-1], *(cut[0] for cut in cuts))
+    inside = [int(np.searchsorted(sample.priority, edge, side="right")) for sample in samples]
+    kept = [
+        Sample(sample.rows[:k], sample.weights[:k], sample.priority[:k], sum(inside))
+        for sample, k in zip(samples, inside, strict=True)
     ]
-    if cuts:
-        edge = min(cuts)
-        inside = [one.sample.priority <= edge if one.sample.keep else np.zeros(0, bool) for one in (left, right)]
-        keep = int(sum(mask.sum() for mask in inside))
-        left, right = (
-            dataclasses.replace(
-                one,
-                sample=Sample(one.sample.rows[mask], one.sample.weights[mask], one.sample.priority[mask], keep),
-                _total=None,
-            )
-            for one, mask in zip((left, right), inside, strict=True)
-        )
-    return left + right
+    return kept[0].merged(*kept[1:])
 
 
 def merge(statistics: Sequence[bytes], **more: Any) -> bytes:
-    """Several statistics as one, in their order."""
+    """Several statistics as one, in their order; their samples are joined once, at the end."""
     found = [raw for raw in statistics if raw != NOTHING]
     if len(found) < 2:
         return found[0] if found else NOTHING
-    total, _ = unpack(found[0])
-    for raw in found[1:]:
-        total = add(total, unpack(raw)[0])
-    return pack(total, **more)
+    total: Moments | None = None
+    samples = []
+    for raw in found:
+        one, _ = unpack(raw)
+        samples.append((one.terms, one.sample))
+        one = dataclasses.replace(one, sample=Sample.empty(one.width, 0), _total=None)
+        total = one if total is None else total + one
+    assert total is not None
+    placed = [sample if terms == total.terms else _placed(sample, terms, total) for terms, sample in samples]
+    return pack(dataclasses.replace(total, sample=_beginning(placed), _total=None), **more)
+
+
+def _placed(sample: Sample, terms: tuple[str, ...], whole: Moments) -> Sample:
+    place = {name: k for k, name in enumerate((*whole.terms, *whole.targets))}
+    return sample.placed(np.array([place[name] for name in (*terms, *whole.targets)]), whole.width)
 
 
 def judged(moments: Moments | None, described: str, *, folds: bool) -> Moments:
