@@ -197,7 +197,7 @@ def solved(moments: Any, alpha: float, ratio: float, ridge: bool) -> Any:
     null = 0.5 * (yy / W + float(mean[d]) ** 2)
     steep = slope - l2 * w
     steep = np.where(w != 0, steep - l1 * np.sign(w), np.sign(steep) * np.maximum(np.abs(steep) - l1, 0.0))
-    spread = deviations(moments)
+    spread = np.sqrt(deviations(moments) ** 2 + l2)  # the columns' scale counts the penalty's curvature
     norm = float(np.linalg.norm(steep / np.where(spread > 0, spread, np.inf)))
     proof = gap_certificate(primal, min(dual, primal), null, 1e-6, gradient_norm=norm)
     made = linear_record(
