@@ -4,8 +4,8 @@ With v_i the noise of column i (Σ 4u(x_i − c_i)², see moments) and s = √v,
 
   lever_j · size,   lever_j = √(Σ_i (G⁻¹)_ji² v_i),   size = √(v_y + Σ_k v_k β_k²),
 
-plus the solve's own, which has the same form with v_i = 2⁻⁹⁸ G_ii. The noises are lengths of independent errors; those
-of single fits were up to 3 times that (tests/test_exact.py tries to break it), so the *arithmetic* claims 8 times it. Beside it stands
+plus the solve's own, which has the same form with v_i = 2⁻⁹⁸ G_ii. The noises are lengths of
+independent errors and a single fit may have more: the *arithmetic* claims 8 times that. Beside it stands
 what the *data* allow: if every entry that is not a whole number carries half a unit in its last place, β_j moves by
 about √((G⁻¹)_jj)·e, e² = (h_y² + Σ h_k²β_k²)/n, h_i² = 2⁻¹⁰⁶ Σ x_i², and by √(Σ_i (G⁻¹)_ji² h_i²)·‖r‖/√n.
 """

@@ -105,8 +105,7 @@ class RidgePath:
     ) -> Callable[[slice], Iterator[tuple[slice, np.ndarray]]]:
         """What gives √w·errors for a run of rows, few at a time.
 
-        Blocks stay in the cache and hold one row a column, so that all arrays are long along their rows: 0.9 s of one
-        core for a million rows of 100 columns and 20 penalties, 1.7 s the other way round.
+        Blocks stay in the cache and hold one row a column, so that all arrays are long along their rows.
         """
         alphas = np.asarray(alphas, dtype=float)
         k, A, d = Y.shape[1], len(alphas), self.d
