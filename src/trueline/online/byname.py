@@ -149,12 +149,10 @@ class ByName:
                 self._name([*self.names, *new])
                 self._index = {name: j for j, name in enumerate(self.names)}
             if new and not grow:
-                # A table column that is always 0 stands for every unknown name.
-                self._room(self.width + 1)
-            columns = [self._index.get(name, self.width) for name in keys]
-            layout = Layout(keys, columns, self.width)
-            if new and not grow:
-                return layout  # not remembered: the names may be learned later
+                if not self.width:
+                    self._name([])
+                return self._layout({name: features[name] for name in keys if name in self._index}, grow)
+            layout = Layout(keys, [self._index[name] for name in keys], self.width)
             if len(self._layouts) >= 256:
                 self._layouts.clear()
             self._layouts[known] = layout
@@ -176,5 +174,5 @@ class ByName:
         keep(self, row, targets, out)
 
     def _refuse_one(self, features: dict[str, float], layout: Layout) -> None:
-        inputs.refuse_bad_rows(layout.values[None, :], list(features))
+        inputs.refuse_bad_rows(layout.values[None, :], layout.keys)
         raise inputs.overflow(self.rate.base, "this example")
