@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import re
 import shutil
+import subprocess
 import sys
 from pathlib import Path
 
@@ -35,7 +36,7 @@ def spark():
         patch.setenv("PYSPARK_PYTHON", sys.executable)
         patch.setenv("SPARK_LOCAL_IP", "127.0.0.1")
         session = (
-            SparkSession.builder.master("local[2]")
+            SparkSession.builder.master("local[2,3]")  # a failed task is tried again
             .appName("trueline")
             .config("spark.ui.enabled", "false")
             .config("spark.driver.host", "127.0.0.1")
@@ -124,6 +125,79 @@ def test_refusals_name_the_partition(spark, table):
     assert "\n" not in str(refusal.value)
     with pytest.raises(tl.UsageError, match="there is no target column 'z'"):
         tl.scan(frame, target="z")
+
+
+def test_a_task_that_is_tried_again_counts_once(spark, table):
+    rows = table[[*"abc", "y"]]
+    frame = spark.createDataFrame(rows).repartition(3)
+    expected = tl.scan(frame, target="y")
+
+    def flaky(batches):
+        from pyspark import TaskContext
+
+        context = TaskContext.get()
+        yield from batches  # all rows are out before it fails
+        if context.attemptNumber() == 0 and context.partitionId() == 1:
+            raise RuntimeError("the first attempt fails")
+
+    found = tl.scan(frame.mapInArrow(flaky, frame.schema), target="y")
+    assert found.n == 2000 and distance(expected, found) == 0.0
+
+
+def test_online_learners_probabilities_and_intervals(spark, table):
+    frame = spark.createDataFrame(table[[*"ac", "label", "y"]]).repartition(3)
+    made = tl.WidrowHoff(0.01, loss_range=1e6).fit(frame, target="y", features=["a", "c"])
+    assert made.certificate_.proven and made.certificate_.examples == 2000
+    assert made.certificate_.loss <= made.certificate_.bound
+    found = made.predict(frame).toPandas()
+    np.testing.assert_allclose(found["prediction"], made.predict(found[["a", "c"]]), rtol=1e-13)
+    labels = tl.OnlineClassifier(geometry="additive", rate=0.5).fit(frame, target="label", features=["a", "c"])
+    chances = labels.predict_proba(frame)
+    assert chances.columns[-2:] == ["probability_no", "probability_yes"]
+    shown = chances.toPandas()
+    np.testing.assert_allclose(shown["probability_yes"], labels.predict_proba(shown[["a", "c"]])[:, 1], rtol=1e-13)
+    linear = tl.LinearRegression().fit(frame, target="y", features=["a", "c"])
+    ends = linear.predict(frame, interval=0.9).toPandas()
+    np.testing.assert_allclose(ends["low"], linear.predict(ends[["a", "c"]], interval=0.9).lower, rtol=1e-12)
+    with pytest.raises(tl.UsageError, match="a mixture, does not allow"):
+        tl.OnlineRegressor().fit(frame, target="y", features=["a", "c"])
+
+
+CONNECT = """
+import numpy as np, pandas as pd, trueline as tl
+from pyspark.sql import SparkSession
+
+session = SparkSession.builder.remote("local[2]").getOrCreate()
+rng = np.random.default_rng(0)
+rows = pd.DataFrame(rng.normal(size=(500, 2)), columns=["a", "b"])
+rows["y"] = rows.a - rows.b + rng.normal(size=500)
+rows["label"] = np.where(rows.y > 0, "yes", "no")
+frame = session.createDataFrame(rows).repartition(3)
+assert "connect" in type(frame).__module__
+made = tl.LinearRegression().fit(frame, target="y", features=["a", "b"])
+here = tl.LinearRegression().fit(rows[["a", "b"]], rows.y)
+np.testing.assert_allclose(made.coef_, here.coef_, rtol=1e-11)
+found = made.predict(frame)
+assert type(found) is type(frame)
+shown = found.toPandas()
+np.testing.assert_allclose(shown["prediction"], made.predict(shown[["a", "b"]]), rtol=1e-13)
+labels = tl.LogisticRegression().fit(frame, target="label", features=["a", "b"])
+assert labels.certificate_.proven
+session.stop()
+print("done")
+"""
+
+
+@pytest.mark.torture  # a server of its own takes long to start
+@pytest.mark.timeout(300)
+def test_over_connect():
+    pytest.importorskip("grpc", reason="Spark Connect needs pip install 'pyspark[connect]'")
+    ran = subprocess.run(
+        [sys.executable, "-c", CONNECT], capture_output=True, text=True, timeout=290,
+        env=os.environ | {"PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"},
+    )  # fmt: skip
+    assert ran.returncode == 0, ran.stderr[-3000:]
+    assert ran.stdout.strip().splitlines()[-1] == "done"
 
 
 def test_no_rdd_is_used():
