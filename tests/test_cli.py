@@ -361,6 +361,7 @@ def test_ctrl_c_keeps_what_was_learned(tmp_path):
     child = subprocess.Popen(
         [sys.executable, "-m", "trueline", "stream", "-", "-t", "y", "--save", str(save)],
         stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=ENV,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # noqa: PLW1509 (a shell's background jobs ignore it)
     )  # fmt: skip
     assert child.stdin is not None and child.stdout is not None
     child.stdin.write("x,y\n" + "".join(f"{k % 7},{2 * (k % 7) + 1}\n" for k in range(64)))

@@ -152,7 +152,10 @@ def ahead(blocks: Iterator[Any]) -> Iterator[Any]:
     threading.Thread(target=read, daemon=True, name=READER).start()
     try:
         while True:
-            block, error = waiting.get()
+            try:
+                block, error = waiting.get(timeout=0.2)  # a Ctrl-C that another thread got is seen when this one wakes
+            except queue.Empty:
+                continue
             if error is not None:
                 raise error
             if block is None:
