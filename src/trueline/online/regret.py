@@ -126,12 +126,12 @@ class Terms:
 
     def __init__(self, model: Any, h: int) -> None:
         head = model.heads[h]
-        numbers = head.numbers
+        table, numbers = head.table, head.numbers
         if numbers[state.WAITING] > 0.0:  # an unfinished mini-batch: what its update will add
-            table, numbers = head.table.copy(), numbers.copy()
+            table, numbers = table.copy(), numbers.copy()
             numbers[state.WAITING] = numbers[state.BATCH]
             finish_batch(model.geometry, table, numbers, model.rate.at(max(1, model.examples)))
-        self.model, self.head, self.numbers = model, head, numbers
+        self.model, self.table, self.numbers = model, table, numbers
         self.first, self.last = model.rate.at(1), model.rate.at(max(1, model.examples))
         self.constant = model.rate.power == 0.0
         self.linked, self.adaptive, _ = state.flags(model.geometry)
@@ -148,10 +148,10 @@ class Terms:
     def first_term(self, u: np.ndarray) -> float:
         """B(u, w₁)/η, or its replacement for rates that fall."""
         if self.adaptive:
-            low, high = self.head.table[state.LOW, : self.width], self.head.table[state.HIGH, : self.width]
+            low, high = self.table[state.LOW, : self.width], self.table[state.HIGH, : self.width]
             reach = np.maximum(np.abs(u - low), np.abs(u - high))
             epsilon = getattr(self.model.geometry, "epsilon", 0.0)
-            memory = np.sqrt(epsilon + self.head.table[state.MEMORY, : self.width])
+            memory = np.sqrt(epsilon + self.table[state.MEMORY, : self.width])
             terms = (reach**2 / (2.0 * self.last) + self.first) * memory
             return self.rows * float(np.sum(self.coordinates(terms)))
         if self.constant:
@@ -325,11 +325,11 @@ def stream_certificate(terms: Terms) -> Certificate:
     """Rows that are gone: every comparator of a stated size at once, and the candidates frozen on the way."""
     model, numbers, unit = terms.model, terms.numbers, terms.model.unit
     suffered = unit * float(numbers[state.STEP_LOSS])
-    start = terms.head.table[state.START, : terms.width].copy()
+    start = terms.table[state.START, : terms.width].copy()
     start_loss = float(numbers[state.ZERO_LOSS])
     excess = float(numbers[state.EXCESS])
     weights = np.empty(terms.width)
-    read_weights(model.geometry, terms.head.table, terms.head.numbers, weights)
+    read_weights(model.geometry, terms.table, terms.numbers, weights)
     if terms.linked and terms.name in ("multiplicative", "signed"):
         radius = getattr(model.geometry, "radius", 1.0)
         corners = math.log(len(terms.coordinates(weights)) * (2 if terms.name == "signed" else 1))
@@ -338,9 +338,9 @@ def stream_certificate(terms: Terms) -> Certificate:
         radius = 2.0 * float(np.linalg.norm(weights))
         regret_bound = terms.first_term(2.0 * weights) + excess
     elif terms.adaptive:
-        size = np.maximum(np.abs(terms.head.table[state.LOW]), np.abs(terms.head.table[state.HIGH]))[: terms.width]
+        size = np.maximum(np.abs(terms.table[state.LOW]), np.abs(terms.table[state.HIGH]))[: terms.width]
         radius = float(size.max(initial=0.0))
-        corner = np.where(np.abs(terms.head.table[state.LOW, : terms.width]) > np.abs(terms.head.table[state.HIGH, : terms.width]), size, -size)  # fmt: skip
+        corner = np.where(np.abs(terms.table[state.LOW, : terms.width]) > np.abs(terms.table[state.HIGH, : terms.width]), size, -size)  # fmt: skip
         regret_bound = terms.first_term(corner)
     else:
         radius = 2.0 * float(np.linalg.norm(weights))
