@@ -177,8 +177,8 @@ def nurse(folder: Path) -> None:
             os.waitpid(int(options[0]), 0)
             print("gone", flush=True)
             continue
-        pid = os.fork()
-        if pid == 0:
+        if os.fork() == 0:
+            print(os.getpid(), flush=True)  # by the child, so that nothing it says later can come before
             sys.stdin.close()
             settings = dict(zip(options[::2], options[1::2]))
             every = int(settings.get("--snapshot-every", 20_000))
@@ -192,7 +192,6 @@ def nurse(folder: Path) -> None:
                 print(f"refused: {error}", flush=True)
             finally:
                 os._exit(code)
-        print(pid, flush=True)
 
 
 if __name__ == "__main__":
