@@ -13,39 +13,23 @@ import numpy as np
 
 import trueline as tl
 
-INK, LINE, SOFT, WARN = "#1f2933", "#2563a8", "#9fb3c8", "#c2410c"
+from .drawing import INK, LINE, SOFT, WARN, drawn
 
 
 def draw(folder: str | pathlib.Path) -> list[pathlib.Path]:
     """All pictures of the page."""
-    import matplotlib
-
-    matplotlib.use("Agg")
-    import matplotlib.pyplot as plt
-
-    made = []
-    style = {
-        "font.size": 9,
-        "axes.spines.top": False,
-        "axes.spines.right": False,
-        "axes.titlesize": 10,
-        "lines.linewidth": 1.6,
-    }
-    with plt.rc_context(style):
-        for name, picture in (
-            ("overfitting", overfitting),
-            ("error_against_degree", error_against_degree),
-            ("penalty_contours", penalty_contours),
-            ("noise", noise),
-            ("batch_against_online", batch_against_online),
-            ("lagged_prices", lagged_prices),
-        ):
-            figure = picture(plt)
-            path = pathlib.Path(folder) / f"basis_{name}.png"
-            figure.savefig(path, dpi=90)
-            plt.close(figure)
-            made.append(path)
-    return made
+    return drawn(
+        folder,
+        "basis",
+        overfitting,
+        error_against_degree,
+        penalty_contours,
+        noise,
+        batch_against_online,
+        lagged_prices,
+        style={"lines.linewidth": 1.6},
+        dpi=90,
+    )
 
 
 def sine(n: int, seed: int = 4, sigma: float = 0.3) -> tuple[np.ndarray, np.ndarray]:

@@ -110,7 +110,14 @@ def cost(made: Scene) -> Any:
     for (method, points), colour in zip(costs(made).items(), (GREY, GREEN, BLUE, ORANGE, "0.3")):
         taps, micros = zip(*points)
         one.loglog(taps, micros, "o-", color=colour, lw=1.4, ms=4)
-        one.annotate(method, (taps[-1], micros[-1]), (6, 0), textcoords="offset points", va="center", color=colour)
+        one.annotate(
+            method,
+            (taps[-1], micros[-1]),
+            (6, 5 if method == "nlms" else 0),
+            textcoords="offset points",
+            va="center",
+            color=colour,
+        )
     one.axhline(1e6 / made.rate, color="0.5", lw=0.8, ls="--")
     one.annotate(
         "real time at 16 kHz", (16, 1e6 / made.rate), (0, 3), textcoords="offset points", color="0.4", fontsize=9

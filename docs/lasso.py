@@ -13,26 +13,12 @@ import numpy as np
 
 import trueline as tl
 
-INK, LINE, SOFT, WARN = "#1f2933", "#2563a8", "#9fb3c8", "#c2410c"
+from .drawing import INK, LINE, SOFT, WARN, drawn
 
 
 def draw(folder: str | pathlib.Path) -> list[pathlib.Path]:
     """All pictures of the page."""
-    import matplotlib
-
-    matplotlib.use("Agg")
-    import matplotlib.pyplot as plt
-
-    style = {"font.size": 9, "axes.spines.top": False, "axes.spines.right": False, "axes.titlesize": 10}
-    made = []
-    with plt.rc_context(style):
-        for name, picture in (("path", path), ("choice", choice), ("growth", growth)):
-            figure = picture(plt)
-            target = pathlib.Path(folder) / f"lasso_{name}.png"
-            figure.savefig(target, dpi=110, bbox_inches="tight")
-            plt.close(figure)
-            made.append(target)
-    return made
+    return drawn(folder, "lasso", path, choice, growth)
 
 
 def problem(n: int, d: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
@@ -115,8 +101,3 @@ def growth(plt: Any) -> Any:
     places[0].set_ylabel("seconds, 100 penalties")
     figure.tight_layout()
     return figure
-
-
-if __name__ == "__main__":
-    for made in draw(pathlib.Path(__file__).parent / "pictures"):
-        print(made.name)

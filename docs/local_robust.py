@@ -10,26 +10,12 @@ import numpy as np
 import trueline as tl
 from trueline.beyond.psi import PSIS
 
-INK, LINE, SOFT, WARN = "#1f2933", "#2563a8", "#9fb3c8", "#c2410c"
+from .drawing import INK, LINE, SOFT, WARN, drawn
 
 
 def draw(folder: str | pathlib.Path) -> list[pathlib.Path]:
     """All pictures of the page."""
-    import matplotlib
-
-    matplotlib.use("Agg")
-    import matplotlib.pyplot as plt
-
-    style = {"font.size": 9, "axes.spines.top": False, "axes.spines.right": False, "axes.titlesize": 10}
-    made = []
-    with plt.rc_context(style):
-        for name, picture in (("curve", curve), ("outliers", outliers)):
-            figure = picture(plt)
-            target = pathlib.Path(folder) / f"local_robust_{name}.png"
-            figure.savefig(target, dpi=110, bbox_inches="tight")
-            plt.close(figure)
-            made.append(target)
-    return made
+    return drawn(folder, "local_robust", curve, outliers)
 
 
 def curve(plt: Any) -> Any:
@@ -84,8 +70,3 @@ def outliers(plt: Any) -> Any:
     right.legend(frameon=False, fontsize=8, loc="upper left")
     figure.tight_layout()
     return figure
-
-
-if __name__ == "__main__":
-    for made in draw(pathlib.Path(__file__).parent / "pictures"):
-        print(made.name)

@@ -9,26 +9,12 @@ import numpy as np
 
 import trueline as tl
 
-INK, LINE, SOFT, WARN = "#1f2933", "#2563a8", "#9fb3c8", "#c2410c"
+from .drawing import INK, LINE, SOFT, WARN, drawn
 
 
 def draw(folder: str | pathlib.Path) -> list[pathlib.Path]:
     """All pictures of the page."""
-    import matplotlib
-
-    matplotlib.use("Agg")
-    import matplotlib.pyplot as plt
-
-    style = {"font.size": 9, "axes.spines.top": False, "axes.spines.right": False, "axes.titlesize": 10}
-    made = []
-    with plt.rc_context(style):
-        for name, picture in (("heights", heights), ("learning", learning), ("fraud", fraud)):
-            figure = picture(plt)
-            target = pathlib.Path(folder) / f"probability_{name}.png"
-            figure.savefig(target, dpi=110, bbox_inches="tight")
-            plt.close(figure)
-            made.append(target)
-    return made
+    return drawn(folder, "probability", heights, learning, fraud)
 
 
 def people(n: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
@@ -166,8 +152,3 @@ def fraud(plt: Any) -> Any:
     axes.set(xscale="log", xlim=(1e-4, 1), xlabel="share of honest calls questioned", ylabel="share of frauds found")
     axes.legend(frameon=False, title="density")
     return figure
-
-
-if __name__ == "__main__":
-    for made in draw(pathlib.Path(__file__).parent / "pictures"):
-        print(made.name)
