@@ -108,18 +108,16 @@ class LinearRegression(FromMoments, MultiOutputMixin, RegressorMixin, BaseEstima
 
     def _fit_moments(self, moments: Moments, one_target: bool | None = None) -> None:
         self._check()
-        solution = least_squares(moments, fit_intercept=self.fit_intercept, rank=self.rank)
-        record = least_squares_record(solution, moments)
         if self.positive:
-            coef, intercept = routes.nonnegative(moments, fit_intercept=self.fit_intercept)
             record = linear_record(
                 moments,
-                coef,
-                intercept,
-                solution.certificate,
+                *routes.nonnegative(moments, fit_intercept=self.fit_intercept),
                 family="non-negative least squares",
                 fit_intercept=bool(self.fit_intercept),
             )
+        else:
+            solution = least_squares(moments, fit_intercept=self.fit_intercept, rank=self.rank)
+            record = least_squares_record(solution, moments)
         self._hold(record, len(moments.targets) == 1 if one_target is None else one_target)
 
     def _fit_rows(self, X: Any, y: np.ndarray, sample_weight: Any, method: str) -> Any:

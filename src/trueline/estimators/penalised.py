@@ -145,3 +145,17 @@ def from_gram(
     intercepts = mean[d + target] - mean[:d] @ coefs if fit_intercept else np.zeros(alphas.size)
     gaps = LassoGaps(path.gaps.primal[places], path.gaps.dual[places])
     return LassoFit(alphas, coefs, intercepts, gaps, 1, tolerance)
+
+
+def told_objective(learner: Any, alpha: float, l1_ratio: float) -> dict[str, Any]:
+    """What a lasso or elastic net minimised, so that anyone can form it again from the data."""
+    return {
+        "loss": "squared",
+        "loss_fields": [],
+        "penalty": "elastic_net",
+        "alpha": float(alpha),
+        "l1_ratio": float(l1_ratio),
+        "fit_intercept": bool(learner.fit_intercept),
+        "positive": bool(learner.positive),
+        "tolerance": float(learner.tol),
+    }

@@ -31,19 +31,18 @@ class _RidgeFit(FromMoments, MultiOutputMixin, RegressorMixin, BaseEstimator):
         alphas = np.broadcast_to(np.asarray(alpha, dtype=float), (len(moments.targets),))
         if (alphas < 0).any() or not np.isfinite(alphas).all():
             raise UsageError(f"alpha must be finite and not negative, not {alpha!r}", where="alpha")
-        record = fit_ridge(moments, alphas, fit_intercept=self.fit_intercept, standardize=self.standardize)
         if positive:
             if self.standardize:
                 raise UsageError("positive=True goes with standardize=False only", where="positive")
-            coef, intercept = routes.nonnegative(moments, fit_intercept=self.fit_intercept, ridge=alphas)
             record = linear_record(
                 moments,
-                coef,
-                intercept,
-                record.certificate,
+                *routes.nonnegative(moments, fit_intercept=self.fit_intercept, ridge=alphas),
                 family="non-negative ridge",
                 fit_intercept=bool(self.fit_intercept),
+                alpha=float(alphas[0]) if len(set(alphas.tolist())) == 1 else alphas,
             )
+        else:
+            record = fit_ridge(moments, alphas, fit_intercept=self.fit_intercept, standardize=self.standardize)
         self._hold(record, len(moments.targets) == 1 if one_target is None else one_target)
         self.n_iter_ = 1  # a closed form
 

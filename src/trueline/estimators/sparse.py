@@ -30,6 +30,7 @@ from .penalised import (
     checked_alphas,
     checked_weights,
     from_gram,
+    told_objective,
     warn_unproven,
 )
 from .sources import paired
@@ -220,7 +221,14 @@ class ElasticNet(MultiOutputMixin, SparseLinear):
 
     def _statistics(self, n: int) -> dict[str, Any]:
         family = "lasso" if self._ratios()[0] == 1.0 else "elastic net"
-        return {"family": family, "n": int(n), "fit_intercept": bool(self.fit_intercept), "alpha": float(self.alpha)}
+        told = told_objective(self, self.alpha, self._ratios()[0])
+        return {
+            "family": family,
+            "n": int(n),
+            "fit_intercept": bool(self.fit_intercept),
+            "alpha": float(self.alpha),
+            "objective": told,
+        }
 
     def _fit_moments(self, moments: Moments) -> None:
         self._check()

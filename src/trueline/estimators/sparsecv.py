@@ -33,6 +33,7 @@ from .penalised import (
     checked_alphas,
     checked_weights,
     from_gram,
+    told_objective,
 )
 from .sources import paired
 
@@ -234,6 +235,7 @@ class ElasticNetCV(SparseLinear):
             "family": "lasso" if self._chosen_ratio == 1.0 else "elastic net",
             "fit_intercept": bool(self.fit_intercept),
             "alpha": self.alpha_,
+            "objective": told_objective(self, self.alpha_, self._chosen_ratio),
         } | {f"estimator.{name}": value for name, value in kept.items()}
 
     def _finish(self, record: LinearModel, fit: LassoFit) -> None:

@@ -19,7 +19,7 @@ from ..onepass.inference import Inference
 from ..onepass.moments import Moments
 from ..onepass.parts import Part, part_arrays, part_from
 from ..onepass.paths import standard_scales
-from ..onepass.squares import Solution, least_squares, solve_part
+from ..onepass.squares import Solution, least_squares, solve_part, together
 from .linear import LinearModel
 
 
@@ -51,24 +51,24 @@ def fit_ridge(
     moments = moments.designed()
     part, d, k = moments.total, len(moments.terms), len(moments.targets)
     unit = standard_scales(part, d) ** 2 if standardize else np.ones(d)
-    solved = []
-    for alpha in np.unique(alphas):
-        # Equal penalties are solved together; each target keeps its own.
-        solved.append(
-            (
-                alpha,
-                solve_part(part, moments.terms, moments.integer, fit_intercept=fit_intercept, penalty=alpha * unit),
-            )
+    coef, intercept, proofs = np.zeros((k, d)), np.zeros(k), []
+    for alpha in np.unique(alphas):  # equal penalties are solved together
+        own = np.flatnonzero(alphas == alpha)
+        some = np.concatenate([np.arange(d), d + own])
+        solved = solve_part(
+            part.selected(some) if len(own) < k else part,
+            moments.terms,
+            moments.integer[some],
+            fit_intercept=fit_intercept,
+            penalty=alpha * unit,
         )
-    chosen = [next(s for a, s in solved if a == alphas[t]) for t in range(k)]
-    coef = np.array([chosen[t].coef[t] for t in range(k)]).reshape(k, d)
-    intercept = np.array([chosen[t].intercept[t] for t in range(k)])
-    worst = min((s.certificate for s in chosen), key=lambda c: c.digits, default=None)
+        coef[own], intercept[own] = solved.coef, solved.intercept
+        proofs.append(solved.certificate)
     return linear_record(
         moments,
         coef,
         intercept,
-        worst,
+        together(proofs),
         family="ridge regression",
         fit_intercept=bool(fit_intercept),
         alpha=float(alphas[0]) if len(set(alphas.tolist())) == 1 else alphas,

@@ -8,6 +8,7 @@ road over the rows the error of β_j is that of backward-stable factorisations: 
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Sequence
 from typing import Any
 
@@ -19,7 +20,7 @@ from .digits import digits_of, levers
 from .doubled import UNIT
 from .moments import Moments
 from .parts import Part
-from .squares import Solution, products_of
+from .squares import Solution, products_of, solve_part, together
 
 WIDE = 64  # columns: below this, the error-free road also takes n ≤ d
 _UNITS = 8.0  # units in the last place that Householder's reflections may cost an entry
@@ -108,24 +109,58 @@ def _certificate(
     )
 
 
-def nonnegative(moments: Moments, *, fit_intercept: bool = True, ridge: float | np.ndarray = 0.0) -> tuple:
-    """(coef k×d, intercept k) of least squares with β ≥ 0, exactly, from the Gram matrix's root."""
+def nonnegative(
+    moments: Moments, *, fit_intercept: bool = True, ridge: float | np.ndarray = 0.0
+) -> tuple[np.ndarray, np.ndarray, ExactCertificate]:
+    """(coef k×d, intercept k, certificate) of least squares with β ≥ 0, exactly, from the Gram matrix.
+
+    SciPy's active-set method finds which coefficients are positive; those are solved for as without a constraint, so
+    that their digits are certified, and the others' multipliers show whether the choice is right.
+    """
     from scipy.optimize import nnls
 
     part = moments.total
     d, k = len(moments.terms), len(moments.targets)
     H = products_of(part, fit_intercept)[0]
     penalties = np.broadcast_to(np.asarray(ridge, dtype=float), (k,))
-    coef = np.zeros((k, d))
+    coef, intercept, proofs = np.zeros((k, d)), np.zeros(k), []
+    lengths = np.sqrt(np.diagonal(H))
     for t in range(k):
         G = H[:d, :d] + penalties[t] * np.eye(d)
         values, vectors = np.linalg.eigh(G)
         good = values > values[-1] * d * UNIT if d else values > 0
         root = np.sqrt(values[good])
         # ‖Rβ − q‖² = βᵀGβ − 2β·c + …, with R = √Λ Vᵀ, so the rows themselves are not needed.
-        coef[t] = nnls(root[:, None] * vectors[:, good].T, (vectors[:, good].T @ H[:d, d + t]) / root)[0]
-    intercept = part.mean[0][d:] - coef @ part.mean[0][:d] if fit_intercept else np.zeros(k)
-    return coef, intercept
+        found = nnls(root[:, None] * vectors[:, good].T, (vectors[:, good].T @ H[:d, d + t]) / root)[0]
+        while True:  # a coefficient that vanishes only by rounding turns negative when solved for: it is left out
+            on = np.flatnonzero(found > 0)
+            columns = np.append(on, d + t)
+            solved = solve_part(
+                part.selected(columns),
+                [moments.terms[j] for j in on],
+                moments.integer[columns],
+                fit_intercept=fit_intercept,
+                penalty=np.full(len(on), penalties[t]) if penalties[t] else None,
+            )
+            if (solved.coef[0] >= 0).all():
+                break
+            found[on[solved.coef[0] < 0]] = 0.0
+        coef[t, on], intercept[t] = solved.coef[0], solved.intercept[0]
+        off = np.setdiff1d(np.arange(d), on)
+        pull = (H[off, d + t] - G[off] @ coef[t]) / np.maximum(lengths[off] * lengths[d + t], np.finfo(float).tiny)
+        steepest = float(pull.max(initial=0.0))
+        kept = Assumption(
+            "no coefficient left at 0 would lower the squares by growing", steepest <= 1e-9, steepest, 1e-9
+        )
+        proof = solved.certificate
+        proofs.append(
+            dataclasses.replace(
+                proof,
+                assumptions=(*proof.assumptions, kept),
+                status=proof.status if kept.held else Status.NOT_PROVEN,
+            )
+        )
+    return coef, intercept, together(proofs)
 
 
 def singular_values(part: Part, d: int, fit_intercept: bool) -> np.ndarray:

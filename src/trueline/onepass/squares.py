@@ -86,6 +86,19 @@ def solve_part(
     return Solution(beta[0].T.copy(), intercept, rss, factor, certificate, part, fit_intercept)
 
 
+def together(proofs: Sequence[ExactCertificate]) -> ExactCertificate:
+    """What holds for each of several fits: the fewest digits, the largest condition number, the smallest rank."""
+    worst = min(proofs, key=lambda proof: (proof.proven, proof.digits))
+    return dataclasses.replace(
+        worst,
+        arithmetic_digits=min(proof.arithmetic_digits for proof in proofs),
+        data_digits=min(proof.data_digits for proof in proofs),
+        condition_number=max(proof.condition_number for proof in proofs),
+        rank=min(proof.rank for proof in proofs),
+        orthogonality=max(proof.orthogonality for proof in proofs),
+    )
+
+
 def _intercept(part: Part, d: int, beta: Pair) -> np.ndarray:
     """ȳ − β·x̄."""
     mh, ml = part.mean
