@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 import trueline as tl
 from trueline.data.blocks import Block
+from trueline.data.encode import Encoder
 from trueline.errors import DataError, UsageError
 from trueline.model import load, save
 from trueline.onepass.moments import Accumulator, Moments
@@ -235,6 +236,36 @@ def test_pieces_on_all_cores_are_the_rows_one_by_one(offset, weighted):
     with limit(1):
         alone = Moments.from_arrays(X, y, w, folds=folds, digits=8)
     assert np.array_equal(alone.total.products[0], quick.total.products[0])
+
+
+@pytest.mark.parametrize("shape", ["level", "moving", "offset", "two columns"])
+def test_columns_that_lie_apart_are_the_rows_one_by_one(shape):
+    """Gathered by tiles, sorted by fold: the same moments per fold as from rows, at every level of products."""
+    rng = np.random.default_rng(3)
+    n, d = 70_001, 1 if shape == "two columns" else 6
+    X = rng.normal(size=(n, d))
+    if shape == "moving":
+        X[40_000:] += 50.0
+    if shape == "offset":
+        X += 1e6
+    y = X @ np.arange(1.0, d + 1) + rng.normal(size=n)
+    table = {f"x{j}": X[:, j] for j in range(d)} | {"y": y}
+    scanned = tl.scan(table, target="y", folds=7)
+    encoder = Encoder(table, target="y", folds=7)
+    folds = np.concatenate([block.folds for block in encoder])
+    by_rows = Moments.from_arrays(X, y, folds=folds)
+    assert scanned.parts.keys() == by_rows.parts.keys() == set(range(7))
+    for name, part in scanned.parts.items():
+        other = by_rows.parts[name]
+        assert part.n == other.n == (folds == name).sum()
+        size = np.sqrt(np.diagonal(other.products[0]))
+        assert (np.abs(part.products[0] - other.products[0]) / (size[:, None] * size)).max() < 1e-12
+        assert np.allclose(part.mean[0], other.mean[0], rtol=1e-13, atol=1e-13)
+    assert tl.scan(table, target="y", folds=None).parts[0].n == n
+    if shape == "level":
+        with limit(1):
+            alone = tl.scan(table, target="y", folds=7)
+        assert all((alone.parts[k].products[0] == scanned.parts[k].products[0]).all() for k in range(7))
 
 
 def test_missing_values_filled_by_the_mean(table):

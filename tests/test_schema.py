@@ -395,8 +395,9 @@ def test_numbers_beyond_float64_are_refused(schema, value):
         schema.encode_row(ROW | {"size": value})
 
 
-def test_rows_sorted_by_fold_are_the_same_rows_in_the_same_folds():
+def test_columns_as_read_are_the_same_rows_in_the_same_folds():
     """The road by columns gives what the general one gives, −0.0 and columns of whole numbers included."""
+    from trueline.data.blocks import Columns
     from trueline.data.encode import Encoder
 
     rng = np.random.default_rng(5)
@@ -407,11 +408,36 @@ def test_rows_sorted_by_fold_are_the_same_rows_in_the_same_folds():
         "y": rng.standard_normal(3000),
     }
     (plain,) = Encoder(table, target="y", folds=5)
-    (by_fold,) = Encoder(table, target="y", folds=5, sort=True)
-    order = np.argsort(plain.folds, kind="stable")
-    assert (by_fold.folds == plain.folds[order]).all()
-    assert (plain.X[order] == by_fold.X).all()
-    assert (by_fold.y == plain.y[order]).all()
+    (apart,) = Encoder(table, target="y", folds=5, apart=True)
+    assert isinstance(apart.X, Columns) and not isinstance(plain.X, Columns)
+    assert (apart.folds == plain.folds).all()
+    assert (apart.X[:] == plain.X).all() and (apart.y == plain.y).all()
+    with pytest.raises(DataError, match=r"column 'a'.*row 11"):
+        list(Encoder(table | {"a": np.where(np.arange(3000) == 10, np.nan, table["a"])}, target="y", apart=True))
+
+
+def test_compiled_and_plain_hashes_of_columns_agree():
+    from trueline.data import folds
+
+    rng = np.random.default_rng(6)
+    columns = list((rng.standard_normal((7, 9000)) * np.logspace(-9, 9, 7)[:, None]).round(3))
+    columns[2][:50] = -0.0
+    names = [f"x{j}" for j in range(7)]
+    compiled = folds.compiled
+    made = []
+    for choice in (lambda: False, lambda: True):
+        folds.compiled = choice
+        try:
+            with np.errstate(over="ignore"):
+                made.append(folds.hash_of_columns([c[:300] for c in columns], names, seed=4))
+                spoiled = columns[5][:300].copy()
+                spoiled[7] = np.inf
+                assert folds.hash_of_columns([*(c[:300] for c in columns), spoiled], [*names, "z"], seed=4) is None
+        finally:
+            folds.compiled = compiled
+    assert (made[0] == made[1]).all()
+    whole = np.column_stack(columns) + 0.0
+    assert (folds.number_hash(whole[:300], names, seed=4) == made[0]).all()
 
 
 def test_row_groups_are_found_without_pyarrow(tmp_path):

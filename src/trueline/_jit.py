@@ -10,7 +10,8 @@ lets compiled code call those methods, so a user's part runs at the speed of a b
 Compiled code is cached on disk under a digest of every source file that it can reach: the files of
 the kernels it calls and of the part classes in its signature. Numba's own key sees only the file of
 the outermost function, and its numbered files let two processes overwrite each other's code, so
-both the key and the file layout are replaced here. Parts without a source file are not cached.
+both the key and the file layout are replaced here. Parts without a source file are not cached; code that nobody
+has used for long is removed (_prune.py).
 """
 
 from __future__ import annotations
@@ -26,6 +27,8 @@ from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar, overload
+
+from ._prune import look_over, used
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -44,9 +47,10 @@ _finders: set[str] = set()
 class Kernel:
     """A function that becomes compiled code at its first call."""
 
-    def __init__(self, function: Callable[..., Any], options: dict[str, Any]) -> None:
+    def __init__(self, function: Callable[..., Any], options: dict[str, Any], light: bool = False) -> None:
         self.function = function
         self.options = options
+        self.light = light
         self._dispatcher: Callable[..., Any] | None = None
         self._ready: dict[tuple[str, ...], Callable[..., Any] | None] = {}
         self.__doc__ = function.__doc__
@@ -55,14 +59,14 @@ class Kernel:
         self.__wrapped__ = function
 
     def __call__(self, *arguments: Any) -> Any:
-        return (self._dispatcher or self._light(arguments) or self.dispatcher)(*arguments)
+        return (self._dispatcher or self.ready(*arguments) or self.dispatcher)(*arguments)
 
     def __reduce__(self) -> Any:
         return getattr, (sys.modules[self.__module__], self.__name__)
 
-    def _light(self, arguments: tuple[Any, ...]) -> Callable[..., Any] | None:
+    def ready(self, *arguments: Any) -> Callable[..., Any] | None:
         """Machine code that an earlier process left for arguments of these types, where that is asked for."""
-        if not _lightly or PLAIN or "numba" in sys.modules:
+        if not (_lightly or self.light) or PLAIN or "numba" in sys.modules:
             return None
         from . import _ready
 
@@ -90,12 +94,15 @@ class Kernel:
 @overload
 def kernel(function: Function) -> Function: ...
 @overload
-def kernel(*, reassociate: bool = ...) -> Callable[[Function], Function]: ...
-def kernel(function: Any = None, *, reassociate: bool = False) -> Any:
-    """Mark a function as a kernel; ``reassociate=True`` lets its sums vectorise."""
+def kernel(*, reassociate: bool = ..., light: bool = ...) -> Callable[[Function], Function]: ...
+def kernel(function: Any = None, *, reassociate: bool = False, light: bool = False) -> Any:
+    """Mark a function as a kernel; ``reassociate=True`` lets its sums vectorise.
+
+    With ``light=True`` it always starts lightly: see ``start_lightly``.
+    """
 
     def mark(inner: Callable[..., Any]) -> Kernel:
-        return Kernel(inner, {"fastmath": REASSOCIATE} if reassociate else {})
+        return Kernel(inner, {"fastmath": REASSOCIATE} if reassociate else {}, light)
 
     return mark if function is None else mark(function)
 
@@ -315,6 +322,7 @@ def _cache_class() -> Any:
             if path is not None:
                 try:
                     payload = caching.pickle.loads(path.read_bytes())
+                    used(path)
                     self._keep_ready(signature, payload)
                     return self._impl.rebuild(context, payload)
                 except FileNotFoundError:
@@ -332,6 +340,7 @@ def _cache_class() -> Any:
                 payload = self._impl.reduce(data)
                 scratch.write_bytes(caching.dumps(payload))
                 scratch.replace(path)
+                look_over(path.parent)
                 self._keep_ready(signature, payload)
             except OSError:  # a full or read-only disk costs the next process a compilation, nothing else
                 with contextlib.suppress(OSError):
@@ -339,7 +348,7 @@ def _cache_class() -> Any:
 
         def _keep_ready(self, signature: Any, payload: Any) -> None:
             """For the next process that starts lightly: the machine code alone."""
-            if not _lightly:
+            if not _asked:
                 return
             from . import _ready
 

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..errors import DataError
-from .blocks import Block
+from .blocks import Block, Columns
 from .choice import check_formula_options, choose, one_of, others, parsed
 from .columns import as_numbers, check_levels, codes, kind_of, numbers
-from .folds import FoldRule, arranged, compile_for
+from .folds import FoldRule, compile_for, hash_of_columns
 from .read import Source, open_source
 from .refusals import missing_value, ragged, refuse_infinite, refuse_undefined
 from .schema import MISSING_POLICIES, UNSEEN_POLICIES, Column, Schema
@@ -62,8 +62,8 @@ class Encoder:
     part:
         Whether the source is one part of a table: it may then be empty or have a constant target, which only somebody
         who has all the parts can judge.
-    sort:
-        Whether rows may come sorted by fold within a block, and X by columns: for sums this is cheapest.
+    apart:
+        Whether X may come as columns that lie apart, just as they were read.
 
     >>> encoder = Encoder({"x": [1.0, 2.0, 3.0], "color": ["red", "blue", "red"], "y": [1.0, 2.0, 3.5]}, target="y")
     >>> [block.X.tolist() for block in encoder]
@@ -94,7 +94,7 @@ class Encoder:
         block_rows: int | None = None,
         progress: Callable[[int], Any] | None = None,
         part: bool = False,
-        sort: bool = False,
+        apart: bool = False,
     ) -> None:
         one_of("missing", missing, MISSING_POLICIES)
         one_of("unseen", unseen, UNSEEN_POLICIES)
@@ -131,8 +131,8 @@ class Encoder:
         self._gaps = dict.fromkeys(chosen, 0)
         hashed = self.rule is None or (self.rule.group is None and not self.rule.blocks)
         plain = not self._levels and self.formula is None and weights is None
-        self._sort = sort and hashed and plain and self._given_target.kind != "category"
-        if self._sort and self.rule is not None:
+        self._apart = apart and hashed and plain and self._given_target.kind != "category"
+        if self._apart and self.rule is not None:
             compile_for((self.source.rows or 0) * len(needed))
         self._row = 0
         self._kept = 0
@@ -191,19 +191,20 @@ class Encoder:
     def __iter__(self) -> Iterator[Block]:
         step = max(256, SLICE_BYTES // (8 * len(self._features)))
         for batch in self.source.frames(empty=self.part):
-            for frame in batch.iter_slices(step) if batch.height > step else (batch,):
+            block = self._as_read(batch) if self._apart else None
+            if block is not None:
+                yield block
+                self._row += batch.height
+            for frame in () if block is not None else batch.iter_slices(step):
                 yield from self._block(frame)
                 self._row += frame.height
             if self.progress is not None:
                 self.progress(self._row)
+            del batch, block  # or there would be one more while the next is read
         if not self.part:
             self._finish()
 
     def _block(self, frame: pl.DataFrame) -> Iterator[Block]:
-        block = self._sorted(frame) if self._sort else None
-        if block is not None:
-            yield block
-            return
         describe, row = self.source.describe, self._row
         values = numbers(frame, self._plain, [self._kinds[name] for name in self._plain], describe)
         complete = refuse_infinite(values, self._plain, row, describe)
@@ -233,16 +234,22 @@ class Encoder:
         if len(X):
             yield Block(tuple(self._terms), X, y, weights, folds)
 
-    def _sorted(self, frame: pl.DataFrame) -> Block | None:
-        """Columns of numbers that are all there, sorted by fold straight from where they lie; else None."""
+    def _as_read(self, frame: pl.DataFrame) -> Block | None:
+        """Columns of numbers that are all there, where they lie; else None."""
         names = [*self._plain, *([] if self.target is None else [self.target])]
         kinds = [*(self._kinds[name] for name in self._plain), self._given_target.kind]
         made = as_numbers(frame, names, kinds, self.source.describe)
-        found = arranged([made.get_column(name).to_numpy() for name in names], names, self.rule)
-        if found is None:
+        columns = [made.get_column(name).to_numpy() for name in names]
+        folds = None
+        if self.rule is not None:
+            total = hash_of_columns(columns, names, self.rule.seed)
+            if total is None:
+                return None
+            folds = self.rule.of(total)
+        elif not all(np.isfinite(column.sum()) for column in columns):
             return None
-        (columns, folds), d = found, len(self._plain)
-        X, y = columns[:d].T, None if self.target is None else columns[d]
+        d = len(self._plain)
+        X, y = Columns(columns[:d]), None if self.target is None else columns[d]
         self._count(X, None, {}, None)
         self._watch.see(X, self._terms)
         self._account(len(X), y, None)
@@ -349,7 +356,11 @@ class Encoder:
             yield Block(self._final, made, y, weights, folds)
 
     def _count(
-        self, values: np.ndarray, gaps: np.ndarray | None, found: dict[str, np.ndarray], weights: np.ndarray | None
+        self,
+        values: np.ndarray | Columns,
+        gaps: np.ndarray | None,
+        found: dict[str, np.ndarray],
+        weights: np.ndarray | None,
     ) -> None:
         if self.missing != "mean":
             return

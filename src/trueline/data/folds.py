@@ -26,7 +26,10 @@ if TYPE_CHECKING:
 MISSING = "\0missing"
 _HALF = np.uint64(32)
 _CACHED = 1 << 16  # numbers whose scratch copy stays in the cache
+_SCRATCH = 1 << 12  # numbers of one column of which a few copies do
 _REPAID = 1 << 28  # numbers whose hashing takes longer than loading Numba
+_LOADED = 1 << 24  # … than loading what was compiled before
+_compiled = False
 
 
 def digest(text: str) -> int:
@@ -89,25 +92,54 @@ def fold_of(total: np.ndarray, folds: int) -> np.ndarray:
 
 def compiled() -> bool:
     """Whether compiled code can be had for nothing: Numba itself costs half a second and 100 MB."""
-    return "numba" in sys.modules and not PLAIN
+    return not PLAIN and (_compiled or "numba" in sys.modules)
 
 
 def compile_for(numbers: int) -> None:
-    """Load Numba where so many numbers repay it."""
-    if numbers >= _REPAID and not PLAIN:
-        import numba  # noqa: F401
+    """Have compiled code where so many numbers repay it: what an earlier process left, or else Numba's."""
+    global _compiled
+    if PLAIN or numbers < _LOADED or compiled():
+        return
+    few = bits_of(np.zeros(1))
+    arguments = (few, few, few, few, np.zeros(4, np.uint64), 0, np.zeros(1, np.uint64))
+    if numbers >= _REPAID or _add_columns.ready(*arguments):  # type: ignore[attr-defined]
+        _add_columns(*arguments)
+        _compiled = True
+
+
+def bits_of(column: np.ndarray) -> np.ndarray:
+    """Of float64 numbers; never to be written to, so that one compiled kernel serves all."""
+    made = column.view(np.uint64)
+    made.flags.writeable = False
+    return made
+
+
+@kernel(light=True)
+def _add_columns(a, b, c, d, factors, first, total):
+    """Add four columns' shares of the hash; how many of their numbers are not finite."""
+    odd = 0
+    for i in range(len(total)):
+        odd += _odd(a[i]) + _odd(b[i]) + _odd(c[i]) + _odd(d[i])
+        total[i] += (
+            _folded(a[i]) * factors[first]
+            + _folded(b[i]) * factors[first + 1]
+            + _folded(c[i]) * factors[first + 2]
+            + _folded(d[i]) * factors[first + 3]
+        )
+    return odd
 
 
 @kernel
-def _add_column(bits, factor, total):
-    """Add a column's share of the hash; whether all of its numbers are finite."""
-    odd = 0
-    for i in range(len(bits)):
-        b = bits[i]
-        odd += (b & np.uint64(0x7FF0000000000000)) == np.uint64(0x7FF0000000000000)
-        b = np.uint64(0) if b == np.uint64(0x8000000000000000) else b  # −0.0 and 0.0 are one value
-        total[i] += (b ^ (b >> np.uint64(32))) * factor
-    return odd == 0
+def _odd(b):
+    """1 for the bits of a NaN or an infinity."""
+    return 1 if (b & np.uint64(0x7FF0000000000000)) == np.uint64(0x7FF0000000000000) else 0
+
+
+@kernel
+def _folded(b):
+    """The upper half xored into the lower; −0.0 and 0.0 are one value."""
+    b = np.uint64(0) if b == np.uint64(0x8000000000000000) else b
+    return b ^ (b >> np.uint64(32))
 
 
 def _add_column_arrays(bits: np.ndarray, factor: np.uint64, total: np.ndarray) -> bool:
@@ -122,32 +154,28 @@ def _add_column_arrays(bits: np.ndarray, factor: np.uint64, total: np.ndarray) -
     return True
 
 
-def arranged(
-    columns: Sequence[np.ndarray], names: Sequence[str], rule: FoldRule | None
-) -> tuple[np.ndarray, np.ndarray | None] | None:
-    """(columns one after the other, folds), rows sorted by fold; None if there is a NaN, infinity or overflow.
+def hash_of_columns(columns: Sequence[np.ndarray], names: Sequence[str], seed: int) -> np.ndarray | None:
+    """The sums for columns that lie apart; None if there is a NaN, infinity or overflow.
 
-    The columns of a Polars frame as they lie: each is hashed in a scratch that stays in the cache, and gathered once.
+    The sums stay in the cache while one column after another is read.
     """
-    rows = len(columns[0])
-    made = np.empty((len(columns), rows + 8))[:, :rows]  # lengths that are powers of two share cache lines
-    if rule is None:
-        for column, out in zip(columns, made):
-            out[:] = column
-            if not np.isfinite(out.sum()):
+    total = np.zeros(len(columns[0]), np.uint64)
+    factors = [multiplier(name, seed) for name in names]
+    if compiled():
+        bits = [bits_of(column) for column in columns]
+        bits += bits[:1] * (-len(bits) % 4)  # times 0
+        multipliers = np.zeros(len(bits), np.uint64)
+        multipliers[: len(factors)] = factors
+        # Four at once, so that the sums are fetched and stored less often.
+        fours = (bits[k : k + 4] for k in range(0, len(bits), 4))
+        odd = [_add_columns(a, b, c, d, multipliers, 4 * k, total) for k, (a, b, c, d) in enumerate(fours)]
+        return None if any(odd) else total
+    for start in range(0, len(total), _SCRATCH):
+        part = slice(start, start + _SCRATCH)
+        for column, factor in zip(columns, factors):
+            if not _add_column_arrays(column[part].view(np.uint64), factor, total[part]):
                 return None
-        return made, None
-    total = np.zeros(rows, np.uint64)
-    add = _add_column if compiled() else _add_column_arrays
-    for column, name in zip(columns, names):
-        if not add(column.view(np.uint64), multiplier(name, rule.seed), total):
-            return None
-    folds = rule.of(total)
-    small = folds.astype(np.uint16) if rule.count < 1 << 16 else folds  # sixteen bits are sorted by counting
-    order = np.argsort(small, kind="stable")
-    for column, out in zip(columns, made):
-        column.take(order, out=out, mode="clip")
-    return made, folds[order]
+    return total
 
 
 class FoldRule:

@@ -14,77 +14,6 @@ _FOOTER = 8  # bytes: the length of the metadata and the mark
 _ROW_GROUPS, _ROWS = 4, 3  # numbers of fields
 
 
-class _Compact:
-    """Reads along Thrift's compact protocol."""
-
-    def __init__(self, raw: bytes) -> None:
-        self.raw = raw
-        self.at = 0
-
-    def number(self) -> int:
-        """An unsigned number, seven bits a byte."""
-        value = shift = 0
-        while True:
-            byte = self.raw[self.at]
-            self.at += 1
-            value |= (byte & 0x7F) << shift
-            if byte < 0x80:
-                return value
-            shift += 7
-
-    def signed(self) -> int:
-        value = self.number()
-        return (value >> 1) ^ -(value & 1)
-
-    def elements(self) -> tuple[int, int]:
-        """(type, how many) of a list that begins here."""
-        head = self.raw[self.at]
-        self.at += 1
-        return head & 15, head >> 4 if head >> 4 < 15 else self.number()
-
-    def field(self, last: int) -> tuple[int, int]:
-        """(type, number) of the next field of a struct; type 0 ends it."""
-        head = self.raw[self.at]
-        self.at += 1
-        if head == _STOP:
-            return _STOP, last
-        return head & 15, last + (head >> 4) if head >> 4 else self.signed()
-
-    def skip(self, kind: int) -> None:
-        """Pass over a value of this type."""
-        if kind in (_TRUE, _FALSE):
-            return
-        if kind == _BYTE:
-            self.at += 1
-        elif kind == _DOUBLE:
-            self.at += 8
-        elif kind == _BINARY:
-            length = self.number()
-            self.at += length
-        elif kind in (_LIST, _SET):
-            inner, count = self.elements()
-            for _ in range(count):
-                self.skip_element(inner)
-        elif kind == _MAP:
-            count = self.number()
-            kinds = self.raw[self.at] if count else 0
-            self.at += bool(count)
-            for _ in range(count):
-                self.skip_element(kinds >> 4)
-                self.skip_element(kinds & 15)
-        elif kind == _STRUCT:
-            inner, last = self.field(0)
-            while inner != _STOP:
-                self.skip(inner)
-                inner, last = self.field(last)
-        else:
-            self.number()
-
-    def skip_element(self, kind: int) -> None:
-        """In a list a boolean takes a byte; as a field its type says it."""
-        self.skip(_BYTE if kind in (_TRUE, _FALSE) else kind)
-
-
 def group_sizes(path: str) -> list[int]:
     """Rows of each row group."""
     with open(path, "rb") as file:
@@ -92,28 +21,107 @@ def group_sizes(path: str) -> list[int]:
         file.seek(size - _FOOTER)
         length = int.from_bytes(file.read(4), "little")
         file.seek(size - _FOOTER - length)
-        reader = _Compact(file.read(length))
-    kind, number = reader.field(0)
-    while kind != _STOP:
+        raw = file.read(length)
+    at = number = 0
+    while True:
+        kind, number, at = _field(raw, at, number)
+        if kind == _STOP:
+            return []
         if number == _ROW_GROUPS and kind == _LIST:
-            _, count = reader.elements()
-            return [_rows(reader) for _ in range(count)]
-        reader.skip(kind)
-        kind, number = reader.field(number)
-    return []
+            _, count, at = _elements(raw, at)
+            found = []
+            for _ in range(count):
+                rows, at = _rows(raw, at)
+                found.append(rows)
+            return found
+        at = _past(raw, at, kind)
 
 
-def _rows(reader: _Compact) -> int:
-    """Rows of the group that begins here; what follows them in it is passed over."""
-    rows = 0
-    kind, number = reader.field(0)
-    while kind != _STOP:
+def _rows(raw: bytes, at: int) -> tuple[int, int]:
+    """(rows of the group that begins here, where it ends)."""
+    rows = number = 0
+    while True:
+        kind, number, at = _field(raw, at, number)
+        if kind == _STOP:
+            return rows, at
         if number == _ROWS:
-            rows = reader.signed()
+            rows, at = _signed(raw, at)
         else:
-            reader.skip(kind)
-        kind, number = reader.field(number)
-    return rows
+            at = _past(raw, at, kind)
+
+
+def _number(raw: bytes, at: int) -> tuple[int, int]:
+    """(an unsigned number of seven bits a byte, where it ends)."""
+    value = shift = 0
+    while raw[at] > 127:
+        value |= (raw[at] & 127) << shift
+        shift += 7
+        at += 1
+    return value | raw[at] << shift, at + 1
+
+
+def _signed(raw: bytes, at: int) -> tuple[int, int]:
+    value, at = _number(raw, at)
+    return (value >> 1) ^ -(value & 1), at
+
+
+def _elements(raw: bytes, at: int) -> tuple[int, int, int]:
+    """(type, how many, where the first is) of a list that begins here."""
+    kind, count = raw[at] & 15, raw[at] >> 4
+    return (kind, count, at + 1) if count < 15 else (kind, *_number(raw, at + 1))
+
+
+def _field(raw: bytes, at: int, last: int) -> tuple[int, int, int]:
+    """(type, number, where its value is) of the next field of a struct; type 0 ends it."""
+    kind, step = raw[at] & 15, raw[at] >> 4
+    return (kind, last + step, at + 1) if step or kind == _STOP else (kind, *_signed(raw, at + 1))
+
+
+def _past(raw: bytes, at: int, kind: int) -> int:
+    """Where a value of this type ends."""
+    if kind == _STRUCT:
+        # A footer is almost all structs, some forty fields for each column of each row group.
+        while raw[at]:
+            inner = raw[at] & 15
+            at += 1
+            if raw[at - 1] < 16:  # the field's number is written out
+                _, at = _number(raw, at)
+            if inner == _BINARY and raw[at] < 128:
+                at += 1 + raw[at]
+            elif _DOUBLE > inner > _BYTE:
+                while raw[at] > 127:
+                    at += 1
+                at += 1
+            else:
+                at = _past(raw, at, inner)
+        return at + 1
+    if kind in (_TRUE, _FALSE):
+        return at
+    if kind == _BYTE:
+        return at + 1
+    if kind == _DOUBLE:
+        return at + 8
+    if kind == _BINARY:
+        length, at = _number(raw, at)
+        return at + length
+    if kind in (_LIST, _SET):
+        inner, count, at = _elements(raw, at)
+        for _ in range(count):
+            at = _past_element(raw, at, inner)
+        return at
+    if kind == _MAP:
+        count, at = _number(raw, at)
+        kinds = raw[at] if count else 0
+        at += bool(count)
+        for _ in range(count):
+            at = _past_element(raw, _past_element(raw, at, kinds >> 4), kinds & 15)
+        return at
+    return _number(raw, at)[1]
+
+
+def _past_element(raw: bytes, at: int, kind: int) -> int:
+    """In a list a boolean takes a byte; as a field its type says it."""
+    return _past(raw, at, _BYTE if kind in (_TRUE, _FALSE) else kind)
 
 
 def slices(paths: Sequence[str], limit: int) -> list[tuple[str, int, int]]:

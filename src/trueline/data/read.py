@@ -67,6 +67,11 @@ class Source:
         """The columns, in order."""
         return list(self.dtypes)
 
+    @property
+    def reads_ahead(self) -> bool:
+        """Whether the next frame is read while this one is used, without anybody's doing."""
+        return bool(self._slices)
+
     def refine(
         self, *, derive: Mapping[str, str] | None = None, where: str | None = None, columns: Sequence[str] | None = None
     ) -> Source:
@@ -108,6 +113,7 @@ class Source:
             rows += frame.height
             if frame.height:
                 yield frame
+            del frame  # or there would be one more while the next is made
         if rows == 0 and not empty:
             where = " and ".join(what for kind, _, what in self._steps if kind == "where")
             if where:

@@ -10,6 +10,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from .blocks import Columns
+
 
 class Watch:
     """Constant and duplicate columns of a stream of blocks, and the target's range."""
@@ -21,7 +23,7 @@ class Watch:
         self._rows = 0
         self._low, self._high = np.inf, -np.inf
 
-    def see(self, X: np.ndarray, terms: Sequence[str]) -> None:
+    def see(self, X: np.ndarray | Columns, terms: Sequence[str]) -> None:
         """Take notice of a block."""
         if not len(X):
             return
@@ -30,9 +32,8 @@ class Watch:
         for term in fresh:  # a term that appears late was 0 before
             self._first[term] = 0.0 if self._rows else float(X[0, place[term]])
         self._constant |= set(fresh)
-        for part in (X[:64], X[64:]):
-            if len(part):
-                self._constant = {t for t in self._constant if bool((part[:, place[t]] == self._first[t]).all())}
+        for rows in (slice(64), slice(64, None)):
+            self._constant = {t for t in self._constant if bool((X[rows, place[t]] == self._first[t]).all())}
         if self._rows == 0:
             groups: dict[bytes, list[str]] = {}
             head = np.ascontiguousarray(X[:1024].T)
@@ -73,9 +74,11 @@ class Means:
         self._sums: dict[str, np.ndarray] = {}
         self._observed: dict[str, float] = {}
 
-    def see_numbers(self, values: np.ndarray, gaps: np.ndarray | None, names: Sequence[str], w: np.ndarray) -> None:
+    def see_numbers(
+        self, values: np.ndarray | Columns, gaps: np.ndarray | None, names: Sequence[str], w: np.ndarray
+    ) -> None:
         """Take notice of columns of numbers, 0 where ``gaps`` says missing."""
-        sums = w @ values
+        sums = w @ values if isinstance(values, np.ndarray) else [w @ column for column in values.columns]
         total = float(w.sum())
         absent = np.zeros(len(names)) if gaps is None else w @ gaps
         for j, name in enumerate(names):

@@ -10,7 +10,6 @@ number of threads, so neither do the results.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from contextlib import nullcontext
 from typing import Any
 
@@ -19,10 +18,10 @@ import numpy as np
 from ..threads import one_blas_thread, started, stream
 from . import exact
 from .digits import LevelRule
-from .doubled import add, divide, subtract_product, two_sum
-from .given import Chosen, Given, count, cut
-from .parts import Part, merged, symmetric
+from .given import Chosen, Given, Piece, count, cut
+from .parts import Part, merged
 from .sample import Sample, hashed_columns, priorities
+from .sums import Fold, Open, multiplied, sum_of, whole
 
 PIECE_ROWS = 8192
 _DRAW_ROWS = 4 * PIECE_ROWS
@@ -36,79 +35,6 @@ _SPREAD = 2**19  # numbers: fewer are multiplied before threads have started
 _WAITING = 2**26
 
 
-class _Open:
-    """Sums about one shift, not yet centred."""
-
-    def __init__(self, shift: np.ndarray) -> None:
-        self.shift = shift
-        width = len(shift)
-        self.n = 0
-        self.weight = (0.0, 0.0)
-        self.sums = (np.zeros(width), np.zeros(width))
-        self.products: tuple[np.ndarray, np.ndarray] | None = None
-        self.noise = np.zeros(width)
-        self.log_weight = 0.0
-        self.tried_zero = False
-
-    def add(self, n: int, weight: tuple[float, float], sums: Any, products: Any, noise: np.ndarray) -> None:
-        self.weight = add(*self.weight, *weight) if self.n else weight
-        self.sums = add(*self.sums, *sums) if self.n else sums
-        if self.products is not None:
-            high, error = two_sum(self.products[0], products[0])
-            error += self.products[1]
-            error += products[1]
-            self.products = (high, error)
-        else:
-            self.products = products
-        self.n += n
-        self.noise = self.noise + noise
-
-    def take(self, other: _Open) -> None:
-        """Other rows' sums about the same shift."""
-        self.add(other.n, other.weight, other.sums, other.products, other.noise)
-        self.log_weight += other.log_weight
-
-    @property
-    def squares(self) -> np.ndarray:
-        """Σ w (z − c)² per column."""
-        assert self.products is not None
-        return np.diagonal(self.products[0]).copy()
-
-    def closed(self) -> Part:
-        assert self.products is not None
-        wh, wl = self.weight
-        sh, sl = self.sums
-        mh, ml = divide(sh, sl, wh, wl)
-        H, E = self.products
-
-        def centred(i: slice, j: slice) -> tuple[np.ndarray, np.ndarray]:
-            gh, gl = two_sum(H[i, j], E[i, j])
-            return subtract_product(gh, gl, sh[i, None], sl[i, None], mh[None, j], ml[None, j])
-
-        mean = add(mh, ml, self.shift, np.zeros_like(mh))
-        return Part(self.n, self.weight, mean, symmetric(centred, len(mh)), self.noise, self.log_weight)
-
-
-class _Fold:
-    """A part that is still growing."""
-
-    def __init__(self) -> None:
-        self.done: Part | None = None
-        self.open: _Open | None = None
-
-    def close(self) -> None:
-        if self.open is not None and self.open.n:
-            part = self.open.closed()
-            self.done = part if self.done is None else self.done.merged(part)
-        self.open = None
-
-    def part(self) -> Part | None:
-        part = self.open.closed() if self.open is not None and self.open.n else None
-        if part is None or self.done is None:
-            return part or self.done
-        return self.done.merged(part)
-
-
 class Accumulator:
     """Turns rows into moments; ``digits`` asks for that many correct digits, "auto" for the usual."""
 
@@ -117,7 +43,7 @@ class Accumulator:
     ) -> None:
         self.width = width
         self.targets = targets
-        self.folds: dict[int, _Fold] = {}
+        self.folds: dict[int, Fold] = {}
         self.rule = LevelRule(targets, digits, level)
         self.integer = np.ones(width, dtype=bool)
         self._sample = Sample.empty(width, keep)
@@ -133,21 +59,19 @@ class Accumulator:
             for start in range(0, count(rows.everything()), _DRAW_ROWS):
                 self._draw(rows, cut(rows.everything(), start, start + _DRAW_ROWS))
         i = 0
+        # A piece loses its runs as they are taken in.
         # Small factors and single blocks gain nothing from BLAS's threads, and on a busy machine they wait for them.
         alone = len(rows) >= 2 * exact.FINE_ROWS and self.width <= _NARROW
         with np.errstate(all="ignore"), one_blas_thread() if alone else nullcontext():
             while i < len(pieces):
-                run = self._ready(pieces, i)
-                taken = self._try(rows, run) if run else 0
-                if taken:
-                    i += taken
-                    continue
-                name, chosen = pieces[i]
-                step = exact.FINE_ROWS if self.rule.level else exact.BLOCK_ROWS
-                self._carefully(name, rows, cut(chosen, 0, step))
-                if count(chosen) > step:
-                    pieces[i] = (name, cut(chosen, step, count(chosen)))
-                else:
+                ready = self._ready(pieces, i)
+                if not (ready and self._try(rows, ready)):
+                    name, start, stop = pieces[i].runs.pop(0)
+                    step = min(exact.FINE_ROWS if self.rule.level else exact.BLOCK_ROWS, stop - start)
+                    self._carefully(name, rows, cut(pieces[i].rows, start, start + step))
+                    if start + step < stop:
+                        pieces[i].runs.insert(0, (name, start + step, stop))
+                while i < len(pieces) and not pieces[i].runs:
                     i += 1
 
     def widen(self, where: np.ndarray, width: int) -> None:
@@ -163,57 +87,66 @@ class Accumulator:
 
     # ---- several pieces at once
 
-    def _ready(self, pieces: list[tuple[int, Chosen]], start: int) -> list[tuple[int, Chosen]]:
-        """The next pieces that can be tried: a level is known, and a shift for each one's fold."""
+    def _ready(self, pieces: list[Piece], start: int) -> list[Piece]:
+        """The next pieces that can be tried: a level is known, and a shift for each run's fold."""
         if not (self.rule.settled or self.rule.fixed is not None):
             return []
-        stop = start
-        most = start + max(8, _WAITING // (16 * self.width**2))
-        while stop < min(len(pieces), most):
-            fold = self.folds.get(pieces[stop][0])
-            if fold is None or fold.open is None:
+        stop, runs = start, 0
+        most = max(8, _WAITING // (16 * self.width**2))
+        while stop < len(pieces) and (stop == start or runs + len(pieces[stop].runs) <= most):
+            folds = [self.folds.get(name) for name, _, _ in pieces[stop].runs]
+            if any(fold is None or fold.open is None for fold in folds):
                 break
+            runs += len(folds)
             stop += 1
         return pieces[start:stop]
 
-    def _try(self, rows: Given, run: list[tuple[int, Chosen]]) -> int:
-        """Multiply pieces at the level that served last; how many of them were good enough, from the first on."""
+    def _try(self, rows: Given, ready: list[Piece]) -> int:
+        """Multiply pieces at the level that served last and take their runs in, from the first on, while they are
+        good enough; how many were."""
         level = self.rule.level
+        names = {name for piece in ready for name, _, _ in piece.runs}
         if level == 0 and rows.direct:
-            for name in {name for name, _ in run}:
+            for name in names:
                 self._about_zero(self.folds[name])
-        shifts = {name: self.folds[name].open.shift for name, _ in run}  # type: ignore[union-attr]
+        shifts = {name: self.folds[name].open.shift for name in names}  # type: ignore[union-attr]
         candidates = np.flatnonzero(self.integer)
 
-        def work(piece: tuple[int, Chosen]) -> tuple[_Open, np.ndarray]:
-            name, chosen = piece
-            return _multiplied(rows, chosen, shifts[name], level), _whole(rows, chosen, candidates)
+        def work(piece: Piece) -> tuple[list[Open], np.ndarray]:
+            return multiplied(rows, piece, shifts, level), whole(rows, piece.rows, candidates)
 
         taken = 0
         with one_blas_thread():
-            numbers = self.width * sum(count(chosen) for _, chosen in run)
+            numbers = self.width * sum(count(piece.rows) for piece in ready)
             if numbers >= _SPREAD and self._pool is None:
-                self._pool = started(len(run))
-            results = stream(work, run, self._pool) if numbers >= _SPREAD else map(work, run)
-            for (name, _), (found, whole) in zip(run, results, strict=False):
-                fold = self.folds[name]
-                squares = found.squares
-                if self._drifted(squares / found.weight[0]):
-                    fold.close()
-                    break
-                if self.rule.needed(squares) > level:
-                    break
-                assert fold.open is not None
-                fold.open.take(found)
-                self.integer[candidates] &= whole
-                self.blocks[level] += 1
-                taken += 1
-                self.rule.seen(found.n, found.noise, self)
-                if self.rule.level < level:
-                    break  # the next ones can be had for less
+                self._pool = started(len(ready))
+            results = stream(work, ready, self._pool) if numbers >= _SPREAD else map(work, ready)
+            for piece, (made, integer) in zip(ready, results, strict=False):
+                self.integer[candidates] &= integer
+                for found in made:
+                    if not self._take(piece.runs[0][0], found, level):
+                        return taken
+                    del piece.runs[0]
+                    taken += 1
+                    if self.rule.level < level:
+                        return taken  # the next ones can be had for less
         return taken
 
-    def _about_zero(self, fold: _Fold) -> None:
+    def _take(self, name: int, found: Open, level: int) -> bool:
+        """Take in sums that were made at a level, unless they lie far from the shift or need a higher level."""
+        fold, squares = self.folds[name], found.squares
+        if self._drifted(squares / found.weight[0]):
+            fold.close()
+            return False
+        if self.rule.needed(squares) > level:
+            return False
+        assert fold.open is not None
+        fold.open.take(found)
+        self.blocks[level] += 1
+        self.rule.seen(found.n, found.noise, self)
+        return True
+
+    def _about_zero(self, fold: Fold) -> None:
         """Sum about 0 from here on if the means are small: then no row need be copied to be shifted."""
         old = fold.open
         assert old is not None and self._mean_square is not None
@@ -226,13 +159,13 @@ class Accumulator:
         if (shift == old.shift).all() or (old.shift[:d] ** 2 > _NEAR_ZERO * self._mean_square[:d]).any():
             return
         fold.close()
-        fold.open = _Open(shift)
+        fold.open = Open(shift)
         fold.open.tried_zero = True
         self._mean_square = np.maximum(self._mean_square, self._mean_square + (old.shift - shift) ** 2)
 
     def _draw(self, rows: Given, chosen: Chosen) -> None:
         """Rows that may belong to the sample wait until there are enough of them to be worth a merge."""
-        priority = priorities(rows.columns(chosen, hashed_columns(self.width)).T)
+        priority = priorities(rows.columns(chosen, hashed_columns(self.width)))
         places = self._sample.candidates(priority)
         if len(places) == 0:
             return
@@ -258,15 +191,15 @@ class Accumulator:
         if len(candidates):
             some = Z if len(candidates) == self.width else Z[:, candidates]
             self.integer[candidates] = (np.rint(some) == some).all(axis=0)
-        weight = (float(n), 0.0) if weights is None else _sum_of(weights)
-        fold = self.folds.setdefault(name, _Fold())
+        weight = (float(n), 0.0) if weights is None else sum_of(weights)
+        fold = self.folds.setdefault(name, Fold())
         fresh = fold.open is None
         if fold.open is None:
-            fold.open = _Open(exact.shift_of(Z))
+            fold.open = Open(exact.shift_of(Z))
         level, result, squares = self._products(Z, fold.open.shift, weights)
         if not fresh and self._drifted(squares / weight[0]):
             fold.close()
-            fold.open = _Open(exact.shift_of(Z))
+            fold.open = Open(exact.shift_of(Z))
             level, result, squares = self._products(Z, fold.open.shift, weights)
         if self._mean_square is None:
             self._mean_square = squares / weight[0]
@@ -306,68 +239,3 @@ class Accumulator:
     def together(self) -> Part:
         """All folds in one."""
         return merged(self.parts().values(), self.width)
-
-
-def _multiplied(rows: Given, chosen: Chosen, shift: np.ndarray, level: int) -> _Open:
-    """The sums of a piece about a shift, block by block."""
-    found = _Open(shift)
-    n, step = count(chosen), exact.FINE_ROWS
-    weights = rows.weights_of(chosen)
-    weight = (float(n), 0.0) if weights is None else _sum_of(weights)
-    with np.errstate(all="ignore"):
-        if level == 0:
-            products = exact.plain(_plainly(rows, chosen, shift))
-            lows = np.zeros_like(products)
-            found.add(n, weight, (products[-1, :-1], lows[-1, :-1]), (products[:-1, :-1], lows[:-1, :-1]), found.noise)
-        else:
-            for start in range(0, n, step):
-                some = cut(chosen, start, start + step)
-                high, low = exact.difference(rows.block(some), shift)
-                result = exact.gram(high, low, rows.weights_of(some), level)
-                found.add(len(high), (0.0, 0.0), result[:2], result[2:], found.noise)
-            found.weight = weight
-        found.noise = 4 * exact.UNITS[level] * found.squares
-        if weights is not None:
-            found.log_weight = float(np.log(weights).sum())
-    return found
-
-
-def _plainly(rows: Given, chosen: Chosen, shift: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """√w·(x − c) and √w·[y − c, 1] block by block; x is not copied where it lies ready and its shift is 0."""
-    d = rows.X.shape[1]
-    ready = rows.direct and rows.weights is None and not shift[:d].any()
-    step = exact.FINE_ROWS  # rows that a core's cache holds while they are multiplied twice
-    buffer = None if ready else np.empty((step, d), order="F" if rows.by_columns else "C")
-    rest = np.ones((step, len(shift) - d + 1))
-    for start in range(0, count(chosen), step):
-        some = cut(chosen, start, start + step)
-        X = rows.features(some)
-        right = rest[: len(X)]
-        if rows.Y is not None:
-            np.subtract(rows.Y[some], shift[d:], out=right[:, :-1])
-        if buffer is not None:
-            X = np.subtract(X, shift[:d], out=buffer[: len(X)])
-        weights = rows.weights_of(some)
-        if weights is not None:
-            root = np.sqrt(weights)[:, None]
-            X *= root
-            right[:, -1] = 1.0
-            right *= root
-        yield X, right
-
-
-def _whole(rows: Given, chosen: Chosen, candidates: np.ndarray) -> np.ndarray:
-    """Which of these columns hold whole numbers only."""
-    found = np.ones(len(candidates), dtype=bool)
-    for start in range(0, count(chosen) if len(candidates) else 0, exact.FINE_ROWS):
-        which = np.flatnonzero(found)
-        some = rows.columns(cut(chosen, start, start + exact.FINE_ROWS), candidates[which].tolist())
-        found[which] = (np.rint(some) == some).all(axis=0)
-    return found
-
-
-def _sum_of(weights: np.ndarray) -> tuple[float, float]:
-    from math import fsum
-
-    high = fsum(weights)
-    return high, fsum([*weights.tolist(), -high])

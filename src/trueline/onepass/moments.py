@@ -134,6 +134,7 @@ class Moments:
             weighted |= block.weights is not None
             refuse_weights(block.weights)
             accumulator.add(Given(block.X, block.y if k else None, block.weights), block.folds)
+            del block  # or there would be one more while the next is made
         if accumulator is None:
             raise DataError("the source has no rows; at least one is needed", where="rows")
         schema = schema() if callable(schema) else schema

@@ -28,12 +28,13 @@ def scan_source(
         raise UsageError("a source has one target column; give its name", where="target")
     report = _Meter() if progress is True else progress or None
     folds = None if folds in (0, 1) else folds
-    encoder = encode(source, target=target, folds=folds, progress=report, sort=True, **options)
+    encoder = encode(source, target=target, folds=folds, progress=report, apart=True, **options)
     # A formula names its target itself.
     targets = () if encoder.target is None else (encoder.target,)
     try:
         # What can be read only once may be a live pipe: nobody should wait for its next block.
-        blocks = ahead(encoder) if encoder.source.rereadable else encoder
+        alone = encoder.source.reads_ahead or not encoder.source.rereadable
+        blocks = encoder if alone else ahead(encoder)
         made = Moments.from_blocks(blocks, targets=targets, digits=digits, sample=sample, schema=lambda: encoder.schema)
     finally:
         if isinstance(report, _Meter):

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from .._jit import kernel
-from ..data.folds import compiled
+from ..data.folds import bits_of, compiled
 
 SEED = 0x9E3779B97F4A7C15
 _COLUMNS = 8
@@ -35,8 +35,12 @@ class Sample:
 
     def candidates(self, priority: np.ndarray) -> np.ndarray:
         """Which of some rows may belong to the sample, by their priorities."""
-        full = len(self.priority) == self.keep
-        return np.flatnonzero(priority < self.priority[-1]) if full else np.arange(len(priority))
+        if len(self.priority) == self.keep:
+            return np.flatnonzero(priority < self.priority[-1])
+        if len(priority) <= self.keep:
+            return np.arange(len(priority))
+        largest = np.partition(priority, self.keep - 1)[self.keep - 1]
+        return np.flatnonzero(priority <= largest)
 
     def merged(self, *others: Sample) -> Sample:
         """The smallest priorities of all; equal ones in the order of their rows, so that no order of merging shows."""
@@ -84,15 +88,14 @@ def hashed_columns(width: int) -> list[int]:
     return list(range(width)) if width <= _COLUMNS else [*range(_COLUMNS - 1), width - 1]
 
 
-def priorities(columns: np.ndarray) -> np.ndarray:
+def priorities(columns: Sequence[np.ndarray]) -> np.ndarray:
     """One pseudo-random 64-bit number a row, made from the values in its hashed columns."""
-    h: Any = np.full(columns.shape[1], SEED, dtype=np.uint64)
+    h: Any = np.full(len(columns[0]), SEED, dtype=np.uint64)
     for column in columns:
-        bits = (column + 0.0).view(np.uint64)  # + 0.0 makes −0 and 0 one value
         if compiled():
-            _stir(h, bits)
+            _stir(h, bits_of(column))
             continue
-        h ^= bits
+        h ^= (column + 0.0).view(np.uint64)  # + 0.0 makes −0 and 0 one value
         h *= np.uint64(0xBF58476D1CE4E5B9)
         h ^= h >> np.uint64(29)
     if len(np.unique(h[:_PROBE])) < min(len(h), _PROBE):
@@ -100,10 +103,11 @@ def priorities(columns: np.ndarray) -> np.ndarray:
     return _mixed(h)
 
 
-@kernel
+@kernel(light=True)
 def _stir(h, bits):
     for i in range(len(h)):
-        mixed = (h[i] ^ bits[i]) * np.uint64(0xBF58476D1CE4E5B9)
+        b = np.uint64(0) if bits[i] == np.uint64(0x8000000000000000) else bits[i]  # −0.0 and 0.0 are one value
+        mixed = (h[i] ^ b) * np.uint64(0xBF58476D1CE4E5B9)
         h[i] = mixed ^ (mixed >> np.uint64(29))
 
 
