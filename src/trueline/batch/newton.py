@@ -91,8 +91,8 @@ def irls(risk: Risk, start: np.ndarray) -> Iterator[Point]:
         yield point
         linear = point.scores if risk.offset is None else point.scores - risk.offset
         right = risk.design.correlations(point.curvature * linear - point.slope)
-        target = solve_symmetric(risk.hessian(point), right)
-        direction = target - point.theta
+        matrix = risk.hessian(point)
+        direction = solve_symmetric(matrix, right) - point.theta
         slope = float(full_gradient(risk, point) @ direction)
         point.decrement = math.sqrt(max(0.0, -slope))
         if not slope < 0.0:
@@ -100,7 +100,8 @@ def irls(risk: Risk, start: np.ndarray) -> Iterator[Point]:
         following = backtrack(risk, point, direction, risk.image(direction), slope)
         if following is None or patience.over(point, following):
             return
-        following.decrement = point.decrement
+        new = full_gradient(risk, following)  # as in Newton's method, the old Hessian stands in for the new one
+        following.decrement = math.sqrt(max(0.0, float(new @ solve_symmetric(matrix, new))))
         point = following
 
 

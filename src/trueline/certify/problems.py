@@ -9,6 +9,7 @@ import numpy as np
 
 from ..errors import DataError, ModelError
 
+PENALTIES = ("none", "l1", "l2", "elastic_net", "nonnegative")
 KINKED, COUNTS = ("hinge", "absolute", "quantile"), ("poisson", "gamma", "tweedie")
 CURVE = {"logistic": 0.25, "softmax": 0.25, "squared_hinge": 2.0}  # the most that a loss curves, where it is not 1
 
@@ -35,15 +36,18 @@ def minimised(record: Any, X: np.ndarray, y: np.ndarray, c: np.ndarray) -> tuple
     A problem is (design, targets, weights that sum to 1, weights found, L1 and L2 strength of each): one, or one a
     class where each class was fitted against the rest.
     """
-    told = record.statistics.get("objective") or {"penalty": "unknown"}
-    if told.get("offset") or told.get("bounded") or told["penalty"] not in ("none", "l1", "l2", "elastic_net"):
-        raise ModelError("the model does not say all of what it minimised: its gap cannot be checked", where="model")
-    name, f, d, labels = told["loss"], float((*told["loss_fields"], 0.0)[0]), X.shape[1], record.classes
-    ratio = {"l1": 1.0, "elastic_net": told["l1_ratio"]}.get(told["penalty"], 0.0)
+    told = record.statistics.get("objective") or {"penalty": "of another kind"}
+    if told.get("offset") or told.get("bounded") or told["penalty"] not in PENALTIES:
+        kind = "an offset" if told.get("offset") else "bounds" if told.get("bounded") else f"penalty {told['penalty']}"
+        raise ModelError(f"there is no independent check of the gap of a problem with {kind}", where="model")
+    name, f, d = told["loss"], float((*told["loss_fields"], 0.0)[0]), X.shape[1]
+    labels = () if record.classes is None else tuple(record.classes)
+    ratio = {"l1": 1.0, "nonnegative": 1.0, "elastic_net": told["l1_ratio"]}.get(told["penalty"], 0.0)
     alpha = told["alpha"] * (told["penalty"] != "none")
+    alpha = alpha * (np.ones(d) if told.get("weights") is None else np.asarray(told["weights"]))
     on = slice(0 if told["fit_intercept"] else 1, None)
-    l1 = np.r_[told.get("intercept_l1", 0.0), np.full(d, alpha * ratio)][on]
-    l2 = np.r_[told.get("intercept_l2", 0.0), np.full(d, alpha * (1.0 - ratio))][on]
+    l1 = np.r_[told.get("intercept_l1", 0.0), alpha * ratio][on]
+    l2 = np.r_[told.get("intercept_l2", 0.0), alpha * (1.0 - ratio)][on]
     index = np.argmax(y[:, None] == np.array(labels), axis=1) if labels else np.zeros(len(y), dtype=int)
     c = c * np.array(told.get("class_factors", np.ones(1 + len(labels))))[index]
     Z, c = np.column_stack([np.ones(len(X)), X])[:, on], c / c.sum()

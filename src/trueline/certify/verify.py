@@ -188,7 +188,7 @@ def _bounds(
     B, L1, L2, V = (Z - mean) / size, (l1 / size)[:, None], (l2 / size**2)[:, None], W * size[:, None]
     alone, both = (l1 > 0) & (l2 == 0), l2 > 0
     step = 2.0 / (CURVE.get(name, 1.0) * float(np.linalg.eigvalsh((B * c[:, None]).T @ B)[-1]))
-    used = (L1 == 0) | (np.abs(V) > 1e-6 * (name in KINKED) * np.abs(V).max())
+    used = (L1 == 0) | (np.abs(V) > (1e-6 if name in KINKED else 1e-9) * np.abs(V).max())
     least = loss_of(name, f, np.log(np.maximum(t, 1e-300)), t)[0] if name in COUNTS else np.zeros(n)
 
     def dual(a: np.ndarray, s: Any) -> float:
@@ -199,7 +199,8 @@ def _bounds(
         return -float(c @ (k * own - (1.0 - k) * least) + held)  # Fenchel and Young's equality, and convexity
 
     g = B.T @ (c[:, None] * a.reshape(n, -1)) + L2 * V
-    norm = np.linalg.norm(np.where(V == 0, np.sign(g) * np.maximum(np.abs(g) - L1, 0.0), g + L1 * np.sign(V)))
+    rest = np.minimum(g + L1, 0.0) if up else np.sign(g) * np.maximum(np.abs(g) - L1, 0.0)  # at 0 some slope is allowed
+    norm = np.linalg.norm(np.where((V == 0) & ~free[:, None], rest, g + L1 * np.sign(V)))
     rounding = 1e-13 * np.linalg.norm(((np.abs(Z) + np.abs(mean)) / size).T @ (c[:, None] * np.abs(a.reshape(n, -1))))
     if name in KINKED:  # rows on a kink take what the optimum asks of them, within their range: the best bound tells
         low, high = {"hinge": (np.minimum(-t, 0), np.maximum(-t, 0)), "absolute": (-1, 1)}.get(name, (-f, 1 - f))

@@ -12,6 +12,7 @@ from ..batch.problem import as_matrix, as_targets, as_vector, as_weights, build
 from ..batch.risk import Outcome, Risk, Step
 from ..certify.records import GapCertificate, Status
 from ..errors import UsageError
+from ..model.iterated import objective_of
 from ..parts.losses import LOSSES
 from ..parts.losses import loss as make_loss
 from ..parts.penalties import PENALTIES
@@ -30,6 +31,12 @@ class Solution:
     trace: list[Step]
     classes: np.ndarray | None = None
     alpha: float | None = None
+    objective: dict[str, Any] = dataclasses.field(default_factory=dict, repr=False)
+
+    @property
+    def statistics(self) -> dict[str, Any]:
+        """What was minimised, as the verifier reads it."""
+        return {"objective": self.objective}
 
     @property
     def coefficients(self) -> np.ndarray:
@@ -152,6 +159,8 @@ def minimize(
         solutions.append(
             _solved(
                 risk, method, _start(solutions[-1] if solutions else start, risk), classes, float(strength),
+                objective=_told(loss_part, penalty_part, penalty_weights, lower, upper, fit_intercept=bool(intercept),
+                                tolerance=float(tol), offset=offset is not None),
                 stop=stop, tol=tol, max_iter=max_iter, callback=callback, step=step, rate=rate,
             )
         )  # fmt: skip
@@ -165,6 +174,7 @@ def _solved(
     classes: np.ndarray | None,
     alpha: float,
     *,
+    objective: dict[str, Any],
     step: str,
     rate: Any,
     **rules: Any,
@@ -179,7 +189,16 @@ def _solved(
         outcome, method, why = solve(risk, method, start=start, **extra, **rules)
     coef, constant = risk.design.split(outcome.point.theta)
     coef = np.where(outcome.point.theta[: risk.design.d] == 0.0, 0.0, coef)
-    return Solution(coef, constant, method, why, outcome.certificate, outcome.trace, classes, alpha)
+    return Solution(coef, constant, method, why, outcome.certificate, outcome.trace, classes, alpha, objective)
+
+
+def _told(loss: Any, penalty: Any, weights: Any, lower: Any, upper: Any, **more: Any) -> dict[str, Any]:
+    """What is minimised, so that anyone can form it again; bounds other than b ≥ 0 are only mentioned."""
+    told = objective_of(loss, penalty, **more)
+    told["weights"] = None if weights is None else np.asarray(weights, dtype=float)
+    told["positive"] = told["penalty"] == "nonnegative" or (lower is not None and not np.any(lower) and upper is None)
+    told["bounded"] = not told["positive"] and (lower is not None or upper is not None)
+    return told
 
 
 def _start(given: Any, risk: Risk) -> np.ndarray:
