@@ -81,14 +81,14 @@ def test_a_block_is_as_exact_as_its_level_promises(level, weighted):
     rng = np.random.default_rng(level)
     Z = rng.normal(size=(300, 4)) * [1.0, 1e8, 1e-8, 3.0] + [0.0, 1e8, 0.0, 1e4]
     weights = rng.uniform(0.1, 3.0, 300) if weighted else None
-    high, low = exact.difference(Z, exact.shift_of(Z))
+    high, low = exact.difference(Z.T, exact.shift_of(Z.T))
     assert all(
-        Fraction(high[i, 1]) + Fraction(low[i, 1]) == Fraction(Z[i, 1]) - Fraction(exact.shift_of(Z)[1])
+        Fraction(high[1, i]) + Fraction(low[1, i]) == Fraction(Z[i, 1]) - Fraction(exact.shift_of(Z.T)[1])
         for i in range(300)
     )
     _, _, h, e = exact.gram(high, low, weights, level)
     w = [Fraction(1)] * 300 if weights is None else [Fraction(v) for v in weights]
-    exactly = [[Fraction(high[i, j]) + Fraction(low[i, j]) for j in range(4)] for i in range(300)]
+    exactly = [[Fraction(high[j, i]) + Fraction(low[j, i]) for j in range(4)] for i in range(300)]
     for j in range(4):
         for k in range(4):
             truth = sum(w[i] * exactly[i][j] * exactly[i][k] for i in range(300))

@@ -30,6 +30,7 @@ _DRIFT = 16.0
 # Columns whose mean is within so many (squared) spreads are summed about 0 at level 0: no row is copied then.
 _NEAR_ZERO = 4.0
 _NARROW = 256  # columns
+_HEAD = 8  # rows that show of almost any column whether it holds fractions
 _SPREAD = 2**19  # numbers: fewer are multiplied before threads have started
 # Bytes of products that may wait to be taken in.
 _WAITING = 2**26
@@ -185,12 +186,13 @@ class Accumulator:
     # ---- one block with care
 
     def _carefully(self, name: int, rows: Given, chosen: Chosen) -> None:
-        Z, weights = rows.block(chosen), rows.weights_of(chosen)
-        n = len(Z)
-        candidates = np.flatnonzero(self.integer)
-        if len(candidates):
-            some = Z if len(candidates) == self.width else Z[:, candidates]
-            self.integer[candidates] = (np.rint(some) == some).all(axis=0)
+        Z, weights = rows.lines(chosen), rows.weights_of(chosen)
+        n = Z.shape[1]
+        for seen in (slice(_HEAD), slice(_HEAD, None)):
+            candidates = np.flatnonzero(self.integer)
+            if len(candidates):
+                some = Z[candidates, seen]
+                self.integer[candidates] = (np.rint(some) == some).all(axis=1)
         weight = (float(n), 0.0) if weights is None else sum_of(weights)
         fold = self.folds.setdefault(name, Fold())
         fresh = fold.open is None
@@ -217,7 +219,7 @@ class Accumulator:
         level = self.rule.level
         high, low = exact.difference(Z, shift)
         if self.rule.settled:
-            squares = np.einsum("ij,ij->j", high, high if weights is None else high * weights[:, None])
+            squares = np.einsum("ij,ij->i", high, high if weights is None else high * weights)
             level = self.rule.needed(squares)
         result = exact.gram(high, low, weights, level)
         return level, result, np.diagonal(result[2]).copy()

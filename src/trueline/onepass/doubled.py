@@ -86,16 +86,12 @@ def subtract_product(h, low, ah, al, bh, bl):
 
 
 def divide(ah, al, bh, bl):
-    """(ah + al) / (bh + bl), by two corrections of the float64 quotient."""
+    """(ah + al) / (bh + bl): the float64 quotient and its correction."""
     q = ah / bh
     rh, rl = subtract_product(ah, al, q, q * 0.0, bh, bl)
-    q2 = rh / bh
-    rh, rl = subtract_product(rh, rl, q2, q2 * 0.0, bh, bl)
-    q3 = rh / bh
-    s, e = two_sum(q, q2)
-    e = e + q3
-    h = s + e
-    return h, e - (h - s)
+    e = (rh + rl) / bh
+    h = q + e
+    return h, e - (h - q)
 
 
 def total(high: np.ndarray, low: np.ndarray | None = None, axis: int = 0) -> Pair:

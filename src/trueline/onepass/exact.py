@@ -9,11 +9,13 @@ scaled so that |z| < 2^E:
   level 2   a second slice T of hi: SᵀS, SᵀT, TᵀT exact, the rest as R  unit 2⁻⁹⁵
 
 Exact products are summed with their errors; the tail's rounding is the unit. With weights the left factor is Z
-and the right one w·Z, both exact pairs, each sliced on its own. NumPy's ``A.T @ A`` runs on all cores.
+and the right one w·Z, both exact pairs, each sliced on its own. Blocks come with one line a column, so that shifts and
+slices run along the memory.
 """
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterable
 
 import numpy as np
@@ -27,12 +29,25 @@ LEVELS = len(UNITS)
 # 2^20 units in a slice and 2^12 rows leave one bit to spare below 2^53.
 _SLICE = 1.5 * 2.0**32
 _SECOND = 2.0**-21
+_KEPT = 2**17  # numbers: larger arrays are made anew each time
+_spaces = threading.local()
+
+
+def _space(name: str, shape: tuple[int, ...]) -> np.ndarray:
+    """An array to work in, of which this thread has one under this name: the pages of new ones cost more than the sums."""
+    size = shape[0] * shape[1]
+    if size > _KEPT:
+        return np.empty(shape)
+    kept = _spaces.__dict__
+    if name not in kept or kept[name].size < size:
+        kept[name] = np.empty(size)
+    return kept[name][:size].reshape(shape)
 
 
 def shift_of(columns: np.ndarray) -> np.ndarray:
     """A shift per column near its mean, with at most 24 significant bits, so that x − c loses little."""
     with np.errstate(all="ignore"):
-        return few_bits(columns.sum(axis=0) / len(columns))
+        return few_bits(columns.sum(axis=1) / columns.shape[1])
 
 
 def few_bits(values: np.ndarray) -> np.ndarray:
@@ -41,18 +56,23 @@ def few_bits(values: np.ndarray) -> np.ndarray:
     return np.ldexp(np.rint(mantissa * 2.0**24), exponent - 24)
 
 
-def difference(X: np.ndarray, shift: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """X − c exactly, as hi + lo."""
-    high = X - shift
-    t = high - X
-    return high, (X - (high - t)) - (shift + t)
+def difference(columns: np.ndarray, shift: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """z − c exactly, as hi + lo, in arrays that the next call on this thread may use again."""
+    c, shape = shift[:, None], columns.shape
+    high = np.subtract(columns, c, out=_space("high", shape))
+    t = np.subtract(high, columns, out=_space("tail", shape))
+    low = np.subtract(high, t, out=_space("low", shape))
+    np.subtract(columns, low, out=low)
+    t += c
+    low -= t
+    return high, low
 
 
 def gram(high: np.ndarray, low: np.ndarray | None, weights: np.ndarray | None, level: int) -> tuple:
-    """(sums hi, lo, products hi, lo) of Σ w z and Σ w z zᵀ for a block Z = hi + lo."""
+    """(sums hi, lo, products hi, lo) of Σ w z and Σ w z zᵀ for a block Z = hi + lo, one line a column."""
     if level == 0:
-        root = np.ones((len(high), 1)) if weights is None else np.sqrt(weights)[:, None]
-        found = plain([(high if weights is None else high * root, root)])
+        root = np.ones((high.shape[1], 1)) if weights is None else np.sqrt(weights)[:, None]
+        found = plain([(high.T if weights is None else high.T * root, root)])
         sums, products = found[-1, :-1], found[:-1, :-1]
         return sums, np.zeros_like(sums), products, np.zeros_like(products)
     assert low is not None
@@ -75,8 +95,8 @@ def plain(blocks: Iterable[tuple[np.ndarray, np.ndarray]]) -> np.ndarray:
 
 def _sigma(high: np.ndarray) -> np.ndarray:
     """1.5·2^(E + 32) per column, where max|z| < 2^E: adding and subtracting it keeps 20 leading bits."""
-    largest = np.maximum(high.max(axis=0), -high.min(axis=0))
-    return np.ldexp(_SLICE, np.frexp(largest)[1])
+    largest = np.maximum(high.max(axis=1), -high.min(axis=1))
+    return np.ldexp(_SLICE, np.frexp(largest)[1])[:, None]
 
 
 def _sum_exactly(parts: list[np.ndarray], tail: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -88,24 +108,29 @@ def _sum_exactly(parts: list[np.ndarray], tail: np.ndarray) -> tuple[np.ndarray,
 
 
 def _unweighted(high: np.ndarray, low: np.ndarray, level: int) -> tuple:
-    sigma = _sigma(high)
-    S = (high + sigma) - sigma
-    R = high - S
-    ones = np.ones(len(high))
-    exact, sums = [S.T @ S], [ones @ S]
-    first = S
+    (w, n), sigma = high.shape, _sigma(high)
+    both = _space("both", (2 * w, n))
+    S, T = both[:w], both[w:]
+    np.add(high, sigma, out=S)
+    S -= sigma
+    R = np.subtract(high, S, out=_space("tail", (w, n)))
+    ones = np.ones(n)
     if level == 2:
         sigma = sigma * _SECOND
-        T = (R + sigma) - sigma
-        R = R - T
-        cross = S.T @ T
+        np.add(R, sigma, out=T)
+        T -= sigma
+        R -= T
+        made = both @ both.T  # all of it exact, and half the work for BLAS
         # Two exact products: their sum need not be exact, so they stay apart.
-        exact += [cross, cross.T, T.T @ T]
-        sums.append(ones @ T)
-        first = S + T
+        exact, sums = [made[:w, :w], made[:w, w:], made[w:, :w], made[w:, w:]], [S @ ones, T @ ones]
+        S += T
+    else:
+        exact, sums = [S @ S.T], [S @ ones]
     R += low
-    P = R.T @ (first + 0.5 * R)
-    return *_sum_exactly(sums, ones @ R), *_sum_exactly(exact, P + P.T)
+    np.multiply(R, 0.5, out=T)
+    T += S
+    P = R @ T.T
+    return *_sum_exactly(sums, R @ ones), *_sum_exactly(exact, P + P.T)
 
 
 def _slices(high: np.ndarray, low: np.ndarray, level: int) -> tuple[list[np.ndarray], np.ndarray]:
@@ -120,16 +145,15 @@ def _slices(high: np.ndarray, low: np.ndarray, level: int) -> tuple[list[np.ndar
 
 
 def _weighted(high: np.ndarray, low: np.ndarray, weights: np.ndarray, level: int) -> tuple:
-    w = weights[:, None]
-    wide, error = two_prod(w, high)
+    wide, error = two_prod(weights, high)
     left, left_tail = _slices(high, low, level)
-    right, right_tail = _slices(wide, error + w * low, level)
-    exact = [a.T @ b for a in left for b in right]
+    right, right_tail = _slices(wide, error + weights * low, level)
+    exact = [a @ b.T for a in left for b in right]
     whole_left = left[0] if level == 1 else left[0] + left[1]
-    tail = whole_left.T @ right_tail + left_tail.T @ (wide + error)
+    tail = whole_left @ right_tail.T + left_tail @ (wide + error).T
     h, e = _sum_exactly(exact, tail)
-    ones = np.ones(len(high))
-    sums = _sum_exactly([ones @ b for b in right], ones @ right_tail)
+    ones = np.ones(len(weights))
+    sums = _sum_exactly([b @ ones for b in right], right_tail @ ones)
     # ZᵀWZ is symmetric though its slices are not.
     th, te = two_sum(h, h.T)
     te = te + (e + e.T)

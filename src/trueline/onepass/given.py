@@ -67,6 +67,17 @@ class Given:
             Z[:, X.shape[1] :] = self.Y[chosen]
         return Z
 
+    def lines(self, chosen: Chosen) -> np.ndarray:
+        """Rows of [x y], copied, one line a column."""
+        d, k = self.X.shape[1], 0 if self.Y is None else self.Y.shape[1]
+        Z = np.empty((d + k, count(chosen)))
+        if self.apart:
+            return self.gathered(chosen, Z)
+        Z[:d] = self.features(chosen).T
+        if self.Y is not None:
+            Z[d:] = self.Y[chosen].T
+        return Z
+
     def columns(self, chosen: Chosen, which: list[int]) -> list[np.ndarray]:
         """Some columns of [x y], each in one stretch of memory."""
         d = self.X.shape[1]

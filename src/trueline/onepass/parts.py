@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Iterable, Sequence
+from functools import lru_cache
 
 import numpy as np
 
@@ -127,7 +128,7 @@ def symmetric(
     step = max(1, _STRIP // max(width, 1))
     for start in range(0, width, step):
         rows, columns = slice(start, min(start + step, width)), slice(start, width)
-        below = np.tril_indices(rows.stop - start, -1)
+        below = _below(rows.stop - start)
         for matrix, piece in zip(pair, made(rows, columns), strict=True):
             matrix[rows, columns] = piece
             matrix[columns, rows] = piece.T
@@ -135,6 +136,12 @@ def symmetric(
             corner[below[1], below[0]] = piece[below[1], below[0]]
             corner[below] = corner.T[below]
     return pair
+
+
+@lru_cache(maxsize=64)
+def _below(size: int) -> tuple[np.ndarray, np.ndarray]:
+    """The places below the diagonal."""
+    return np.tril_indices(size, -1)
 
 
 def merged(parts: Iterable[Part], width: int) -> Part:

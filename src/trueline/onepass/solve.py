@@ -25,7 +25,6 @@ Pair = tuple[np.ndarray, np.ndarray]
 # Beyond this condition number of the scaled Gram matrix, refinement from a float64 factor is not relied upon.
 _REFINABLE = 1e10
 _LOST = 2.0**-102  # of the columns' squares, in the elimination itself
-_SUM_BELOW = 48  # columns: below, exact sums of Python's beat double-double arrays
 _COMPILE_FROM = 160  # columns: below, NumPy's elimination is done before Numba would be imported
 
 _scalar_subtract_product = kernel(doubled.subtract_product)
@@ -64,18 +63,18 @@ class Factor:
         """Powers of two that bring the diagonal of G near 1: β = scale · scaled β."""
         return np.ldexp(1.0, self.exponents)
 
-    def solve(self, right: Pair) -> Pair:
-        """β with G β = c on the kept columns, 0 elsewhere; c has one column per right-hand side."""
+    def solve(self, right: Pair) -> tuple[Pair, np.ndarray]:
+        """(β with G β = c on the kept columns, 0 elsewhere; c − G β); c has one column per right-hand side."""
         scale = self.scale[:, None]
         ch, cl = right[0] * scale, right[1] * scale
-        if self.elimination is None:
-            solved = self._refined(ch, cl)
-            if solved is None:
+        solved = self._refined(ch, cl) if self.elimination is None else None
+        if solved is None:
+            if self.elimination is None:
                 self.elimination = eliminate(self.scaled)[0]
-        if self.elimination is not None:
-            solved = self._substituted(ch, cl)
-        assert solved is not None
-        return solved[0] * scale, solved[1] * scale
+            bh, bl = self._substituted(ch, cl)
+            solved = bh, bl, residual(self.scaled, (bh, bl), (ch, cl))
+        bh, bl, left = solved
+        return (bh * scale, bl * scale), left / scale
 
     def exact_inverse(self) -> Pair:
         """G⁻¹ on the kept columns in double-double, 0 elsewhere."""
@@ -97,18 +96,20 @@ class Factor:
         share = np.linalg.lstsq(null, beta[0], rcond=None)[0]
         return doubled.two_sum(beta[0] - null @ share, np.zeros_like(beta[0]))
 
-    def _refined(self, ch: np.ndarray, cl: np.ndarray) -> Pair | None:
+    def _refined(self, ch: np.ndarray, cl: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray] | None:
+        """(β as a pair, c − G β) by steps from the float64 inverse, unless they do not shrink."""
         inverse = self.inverse_scaled
         bh = inverse @ ch
         bl = np.zeros_like(bh)
         last = size = float(np.abs(bh).max(initial=0.0))
         for _ in range(12):
-            step = inverse @ residual(self.scaled, (bh, bl), (ch, cl))
+            left = residual(self.scaled, (bh, bl), (ch, cl))
+            step = inverse @ left
             bh, bl = add(bh, bl, step, 0.0 * step)
             moved = float(np.abs(step).max(initial=0.0))
             # Steps shrink by one factor: stop when the next would be lost in double-double.
             if moved * moved <= 2.0**-85 * last * size:
-                return bh, bl
+                return bh, bl, left - self.scaled[0] @ step
             if moved > 0.25 * last:
                 return None
             last = moved
@@ -141,22 +142,31 @@ class Factor:
 def residual(G: Pair, beta: Pair, right: Pair) -> np.ndarray:
     """c − G β, right to float64 in spite of all cancellation."""
     found = np.empty_like(right[0])
+    if not len(found):
+        return found
     for k in range(found.shape[1]):
         b, low = beta[0][:, k], beta[1][:, k]
-        if len(b) <= _SUM_BELOW:
-            P, E = two_prod(G[0], b)
-            rest = G[0] * low + G[1] * b
-            rows = np.column_stack([right[0][:, k], right[1][:, k], -P, -E, -rest]).tolist()
-            found[:, k] = [fsum(row) for row in rows]
-        else:
-            ph, pl = doubled.dot(G[0], G[1], b[None, :], low[None, :])
-            found[:, k] = add(right[0][:, k], right[1][:, k], -ph, -pl)[0]
+        P, E = two_prod(G[0], b)
+        E += G[0] * low
+        E += G[1] * b
+        # Two slices of leading bits, whose sums are exact; what is left is too small for its rounding to matter.
+        h, e = right[0][:, k], right[1][:, k]
+        bits = math.frexp(len(b))[1] + 1
+        sigma = np.ldexp(1.5, np.frexp(np.abs(P).max(axis=1))[1] + bits)[:, None]
+        for _ in range(2):
+            top = P + sigma
+            top -= sigma
+            P -= top
+            h, error = doubled.two_sum(h, -top.sum(axis=1))
+            e = e + error
+            sigma = sigma * 2.0 ** (bits - 51)
+        P += E
+        found[:, k] = h + (e - P.sum(axis=1))
     return found
 
 
-def quadratic(G: Pair, beta: Pair, right: Pair, square: Pair) -> np.ndarray:
-    """yy − 2 β·c + βᵀGβ = yy − β·(c + (c − Gβ)), whose error is of second order in that of β."""
-    left = residual(G, beta, right)
+def quadratic(beta: Pair, right: Pair, left: np.ndarray, square: Pair) -> np.ndarray:
+    """yy − 2 β·c + βᵀGβ = yy − β·(c + (c − Gβ)), whose error is of second order in that of β; ``left`` is c − Gβ."""
     found = np.empty(left.shape[1])
     for k in range(len(found)):
         b, low, ch, cl = beta[0][:, k], beta[1][:, k], right[0][:, k], right[1][:, k]

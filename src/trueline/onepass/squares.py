@@ -73,10 +73,10 @@ def solve_part(
         most=None if penalty is not None else part.n - fit_intercept,
     )
     right = (H[:d, d:], E[:d, d:])
-    basic = factor.solve(right)
+    basic, left = factor.solve(right)
     k = H.shape[1] - d
     square = np.array([H[d + t, d + t] for t in range(k)]), np.array([E[d + t, d + t] for t in range(k)])
-    rss = quadratic((H[:d, :d], E[:d, :d]), basic, right, square)
+    rss = quadratic(basic, right, left, square)
     beta = factor.minimum_norm(basic) if rank == "minimum-norm" else basic
     # Below what the arithmetic itself can leave, a residual sum of squares is an exact fit.
     unseen = 16 * doubled.UNIT**2 * (d + 1) * square[0]

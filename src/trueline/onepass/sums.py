@@ -152,9 +152,9 @@ def _finely(rows: Given, chosen: Chosen, shift: np.ndarray, level: int) -> Open:
     found = Open(shift)
     for start in range(0, count(chosen), exact.FINE_ROWS):
         some = cut(chosen, start, start + exact.FINE_ROWS)
-        high, low = exact.difference(rows.block(some), shift)
+        high, low = exact.difference(rows.lines(some), shift)
         result = exact.gram(high, low, rows.weights_of(some), level)
-        found.add(len(high), (0.0, 0.0), result[:2], result[2:], found.noise)
+        found.add(high.shape[1], (0.0, 0.0), result[:2], result[2:], found.noise)
     return _weighed(found, rows.weights_of(chosen), level)
 
 
