@@ -25,12 +25,11 @@ SPEC = {
 class Served:
     """``trueline serve`` as a child process."""
 
-    def __init__(self, folder: Path, *options: str, spec=SPEC, store: str = "state.db", wait: bool = True) -> None:
+    def __init__(self, folder: Path, *options: str, spec=SPEC, store: str = "state.db", program: str = "") -> None:
         self.store = folder / store
         arguments = [
             sys.executable,
-            "-m",
-            "trueline",
+            *(("-c", program) if program else ("-m", "trueline")),
             "serve",
             "--store",
             str(self.store),
@@ -45,12 +44,10 @@ class Served:
         self.process = subprocess.Popen(
             arguments, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=folder
         )
-        self.address = ""
-        if wait:
-            line = self.process.stdout.readline()
-            if not line:
-                raise RuntimeError(self.process.stderr.read())
-            self.address = json.loads(line)["address"]
+        line = self.process.stdout.readline()
+        if not line:
+            raise RuntimeError(self.process.stderr.read())
+        self.address = json.loads(line)["address"]
         self.http = httpx.Client(base_url=self.address, timeout=30.0)
 
     def post(self, path: str, body, **more) -> httpx.Response:

@@ -254,3 +254,71 @@ def test_a_client_sends_again_and_learns_once(tmp_path):
         assert server.stop() == 0
         entries = journal(server.store)
     assert len(entries) == 8 and len({e[1] for e in entries}) == 8
+
+
+def test_every_answer_about_a_model_carries_its_position(tmp_path):
+    """Successes and refusals alike, on the short way and on the long one; who is not let in learns nothing."""
+    with Served(tmp_path) as server:
+        server.post("m/learn", [{"id": str(k), "features": X[k], "label": Y[k]} for k in range(3)]).raise_for_status()
+        shadow = {"name": "s", "shadow_of": "m"}
+        bad = {"features": X[0] | {"a": None}}
+        inputs = [{"name": n, "datatype": "FP64", "shape": [1], "data": [0.0]} for n in "abc"]
+        for method, path, body, status in (
+            ("POST", "/v1/models/m/predict", {"features": X[0]}, 200), ("POST", "/v1/models/m/predict", bad, 422),
+            ("POST", "/v1/models/m/predict", [{"features": X[0]}], 200), ("POST", "/v1/models/m/learn", {"id": "9", "label": 1}, 404),
+            ("POST", "/v1/models/m/learn", {"id": "2", "label": Y[2]}, 200), ("POST", "/v1/models/m/learn", {"id": "2", "label": 77}, 409),
+            ("POST", "/v1/models/m/learn", [{"id": "9", "label": 1}], 207), ("POST", "/v1/models/m/learn", "{", 400),
+            ("GET", "/v1/models/m", None, 200), ("GET", "/v1/models/m/certificate", None, 200), ("GET", "/v1/models/m/coefficients", None, 200),
+            ("POST", "/v1/models", shadow, 201), ("POST", "/v1/models/s/learn", {"features": X[0], "label": 1}, 409),
+            ("POST", "/v1/models/m/promote", {}, 422), ("POST", "/v1/models/m/promote", {"shadow": "m"}, 409), ("POST", "/v1/models/m/promote", "{", 400),
+            ("POST", "/v1/models/m/promote", {"shadow": "s"}, 200), ("POST", "/v2/models/m/infer", {"inputs": 3}, 400),
+            ("POST", "/v2/models/m/infer", {"inputs": inputs}, 200), ("GET", "/v2/models/m", None, 200), ("GET", "/v2/models/m/ready", None, 200),
+            ("DELETE", "/v1/models/m", None, 200),
+        ):  # fmt: skip
+            sent = {} if body is None else {"content": body} if isinstance(body, str) else {"json": body}
+            made = server.http.request(method, path, **sent)
+            assert made.status_code == status, (method, path, body, made.text)
+            told = made.json()
+            assert (told | told.get("parameters", {})).get("position") == 3, (method, path, body, told)
+        foreign = server.http.get("/v1/models/m", headers={"host": "evil.example"})
+        assert foreign.status_code == 403 and "position" not in foreign.text
+
+
+def test_what_clients_send_cannot_write_a_line_of_the_log(tmp_path, caplog, monkeypatch):
+    """An unexpected error inside a group is told on one line, whatever its message holds, and nothing is stored."""
+
+    async def run():
+        service = Service(Store(tmp_path / "l.db"))
+        await service.start()
+        live = await admin.create(service, check(SPEC))
+        monkeypatch.setattr(
+            type(live), "predict", lambda *_: (_ for _ in ()).throw(ValueError("x\n\x1b[31mFAKE: all is well"))
+        )
+        with pytest.raises(Exception, match="has a fault"):
+            await service.predict(live, [{"id": "1", "features": X[0]}])
+        monkeypatch.undo()
+        assert not service.store.known(1, ["1"])
+        assert (await service.predict(live, [{"id": "1", "features": X[0]}]))[0]["prediction"] == 0.0
+        await service.stop()
+
+    asyncio.run(run())
+    lines = [record.getMessage() for record in caplog.records if record.name == "trueline.serve"]
+    assert len(lines) == 1 and "FAKE" in lines[0] and lines[0].isprintable()
+
+
+def test_nothing_served_is_unpickled(tmp_path, monkeypatch):
+    """A store and a model file are read back with pickle taken away."""
+    import pickle
+
+    path = tmp_path / "p.db"
+    want = learned(path, snapshot_every=25)
+
+    def refuse(*_, **__):
+        raise AssertionError("pickle was used")
+
+    for name in ("load", "loads", "Unpickler"):
+        monkeypatch.setattr(pickle, name, refuse)
+    service = Service(Store(path))
+    made = service.find("m").predict([struct.pack("3d", *x.values()) for x in X])
+    service.store.close()
+    assert made == want

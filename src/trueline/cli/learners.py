@@ -6,6 +6,9 @@ import dataclasses
 from typing import Any
 
 from ..errors import UsageError, nearest
+from ..online.learners import mixture, recursive, single, widened
+
+__all__ = ["LEARNERS", "as_rate", "known", "make", "widened"]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -30,7 +33,6 @@ LEARNERS = {
     "perceptron": Learner("additive", None, "perceptron", True),
     "winnow": Learner("signed", None, "perceptron", True),
 }
-RADIUS = 10.0
 
 
 def known(name: str) -> Learner:
@@ -55,52 +57,17 @@ def make(name: str, loss: str | None, rate: str, classes: int, names: list[str],
             where="loss",
         )
     if chosen.geometry == "auto":
-        return widened(_mixture(rate, classes, certificate), names)
+        if rate != "auto":
+            raise UsageError(
+                "the mixture chooses its own rates; --rate needs another --learner, such as widrow-hoff", where="rate"
+            )
+        return mixture(classes, names, certificate)
     if chosen.geometry == "recursive":
-        from ..online.recursive import RecursiveModel
-
-        return RecursiveModel(certificate=certificate, names=names)
-    return _online(name, chosen, loss or own, rate, classes, names, certificate)
-
-
-def _mixture(rate: str, classes: int, certificate: bool) -> Any:
-    from ..online.mixture import MixtureModel
-
-    if rate != "auto":
-        raise UsageError(
-            "the mixture chooses its own rates; --rate needs another --learner, such as widrow-hoff", where="rate"
-        )
-    task = "regression" if not classes else "binary" if classes == 2 else "multiclass"
-    return MixtureModel(task, list(range(classes)) if classes > 2 else None, certificate)
-
-
-def _online(name: str, chosen: Learner, loss: str, rate: str, classes: int, names: list[str], certificate: bool) -> Any:
-    from ..online.model import OnlineModel
-    from ..parts.geometries import geometry
-    from ..parts.losses import loss as loss_part
-    from ..parts.rates import rate as rate_part
-
-    part = loss_part(loss)
-    if (part.targets == "sign") != bool(classes):
-        raise UsageError(
-            f"the {loss} loss is for {'two classes' if part.targets == 'sign' else 'numbers'}, and the target is not",
-            where="loss",
-        )
-    space = geometry(chosen.geometry, **({"radius": RADIUS} if chosen.geometry == "signed" else {}))
-    settings: dict[str, Any] = {"certificate": certificate, "classes": tuple(range(classes)) if classes > 2 else None}
-    if name == "perceptron":
-        return OnlineModel(part, space, rate_part(1.0), names=names, keep_rows=certificate and classes == 2, **settings)
-    if rate == "auto":
-        from ..online.ladder import RateMixture
-
-        return widened(RateMixture(part, space, **settings), names)
-    return OnlineModel(
-        part,
-        space,
-        rate_part(as_rate(rate)),
-        names=names,
-        keep_rows=name == "winnow" and certificate and classes == 2,
-        **settings,
+        return recursive(names, certificate)
+    step = 1.0 if name == "perceptron" else None if rate == "auto" else as_rate(rate)
+    keep = certificate and name in ("perceptron", "winnow")
+    return single(
+        loss or own, chosen.geometry, step, classes, names, keep_rows=keep and step is not None, certificate=certificate
     )
 
 
@@ -113,13 +80,3 @@ def as_rate(text: str) -> float:
     if not 0.0 < value < float("inf"):
         raise UsageError(f"--rate is a positive number or auto, not {text!r}", where="rate")
     return value
-
-
-def widened(record: Any, names: list[str]) -> Any:
-    """The record with room for these columns, the ones it has first."""
-    if hasattr(record, "intake"):
-        record.intake = type(record.intake)(names, len(names))
-    else:
-        for member in getattr(record, "members", [record]):
-            member._name(list(names))
-    return record

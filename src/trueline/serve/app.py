@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import math
 import os
 import tempfile
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -20,7 +19,7 @@ from starlette.routing import Route
 from .. import __version__
 from ..errors import DataError, TruelineError
 from ..modelfile import dumps
-from . import admin
+from . import admin, metrics, tensors
 from . import spec as specs
 from .events import MOST_READERS, Events
 from .guard import Guard
@@ -59,26 +58,25 @@ class Rest:
             try:
                 refusal = self.guard.refuse(request.scope["headers"], scope) if scope else None
                 if refusal is not None:
-                    raise Refused(*refusal)
+                    return self.refused(*refusal)
                 return await call(request)
             except Refused as refused:
-                return answer(refused.body, refused.status)
+                return self.refused(refused.status, None, request, refused.body)
             except StoreFull:
-                return answer({"error": {"message": "the disk is full; nothing was stored", "where": None}}, 507)
+                return self.refused(507, "the disk is full; nothing was stored", request)
             except StoreFailure:
-                return answer(
-                    {
-                        "error": {
-                            "message": "the store failed: the outcome is unknown; the service is stopping",
-                            "where": None,
-                        }
-                    },
-                    503,
-                )
+                return self.refused(503, "the store failed: the outcome is unknown; the service is stopping", request)
             except TruelineError as error:
-                return answer(error.to_dict(), 422)
+                return self.refused(422, None, request, error.to_dict())
 
         return run
+
+    def refused(self, status: int, message: str | None, request: Request | None = None, body: Any = None) -> Response:
+        """A refusal; who was let in learns how far the model is."""
+        self.service.counts[f"status_{status}"] += 1
+        live = self.service.models.get(request.path_params.get("name", "")) if request is not None else None
+        made = body if body is not None else {"error": {"message": message, "where": None}}
+        return answer(made if live is None else {"position": live.position} | made, status)
 
     def live(self, request: Request) -> Live:
         return self.service.find(request.path_params["name"])
@@ -116,8 +114,9 @@ class Rest:
         return answer(self.summary(live), 201)
 
     async def delete(self, request: Request) -> Response:
-        await admin.delete(self.service, request.path_params["name"])
-        return answer({"deleted": request.path_params["name"]})
+        live = self.live(request)
+        await admin.delete(self.service, live.name)
+        return answer({"deleted": live.name, "position": live.position})
 
     async def promote(self, request: Request) -> Response:
         given = await self.body(request)
@@ -185,17 +184,24 @@ class Rest:
         ]
         output = {"name": "prediction", "datatype": "FP64", "shape": [-1]}
         return answer(
-            {"name": live.name, "versions": ["1"], "platform": "trueline", "inputs": inputs, "outputs": [output]}
+            {
+                "name": live.name,
+                "versions": ["1"],
+                "platform": "trueline",
+                "inputs": inputs,
+                "outputs": [output],
+                "parameters": {"position": live.position},
+            }
         )
 
     async def oip_ready(self, request: Request) -> Response:
-        self.live(request)
-        return answer({"name": request.path_params["name"], "ready": True})
+        live = self.live(request)
+        return answer({"name": live.name, "ready": True, "parameters": {"position": live.position}})
 
     async def infer(self, request: Request) -> Response:
         live = self.live(request)
         given = await self.body(request)
-        rows = _tensors(given)
+        rows = tensors.rows(given)
         try:
             made = live.predict([live.shape.encode(row) for row in rows])
         except DataError as error:
@@ -213,7 +219,7 @@ class Rest:
 
     # ---- watching
     async def metrics(self, request: Request) -> Response:
-        return Response("\n".join(_metrics(self.service, self.events)) + "\n", media_type="text/plain; version=0.0.4")
+        return Response(metrics.text(self.service, self.events), media_type="text/plain; version=0.0.4")
 
     async def openapi(self, request: Request) -> Response:
         return answer(description())
@@ -235,73 +241,6 @@ class Rest:
             {"content-security-policy": POLICY, "x-content-type-options": "nosniff", "referrer-policy": "no-referrer"},
             kind,
         )
-
-
-def _tensors(given: Any) -> list[dict[str, Any]]:
-    """The rows of an inference request: one input a feature, all of one length."""
-    try:
-        inputs = given["inputs"]
-        columns = {str(one["name"]): one["data"] for one in inputs}
-    except (TypeError, KeyError):
-        raise Refused(
-            400, "field 'inputs' is not a list of tensors with name, shape, datatype and data", "inputs"
-        ) from None
-    columns = {
-        name: [v for part in data for v in (part if isinstance(part, list) else [part])]
-        if isinstance(data, list)
-        else None
-        for name, data in columns.items()
-    }
-    for name, data in columns.items():
-        if data is None:
-            raise Refused(400, f"the data of input {specs.shown(name)} is not a list", "inputs")
-    lengths = {len(data) for data in columns.values() if data is not None}
-    if len(lengths) != 1 or not 0 < max(lengths) <= 10_000:
-        raise Refused(400, "the inputs are not of one length from 1 to 10000", "inputs")
-    return [{name: data[k] for name, data in columns.items() if data is not None} for k in range(lengths.pop())]
-
-
-def _metrics(service: Service, events: Events) -> list[str]:
-    """Prometheus's text format."""
-    lines = []
-
-    def family(name: str, kind: str, text: str, values: list[tuple[str, float]]) -> None:
-        lines.extend([f"# HELP trueline_{name} {text}", f"# TYPE trueline_{name} {kind}"])
-        lines.extend(f"trueline_{name}{label} {value!r}" for label, value in values if math.isfinite(value))
-
-    for key, text in (
-        ("labels", "Labels learned by this run."),
-        ("predictions", "Predictions served by this run."),
-        ("replays", "Labels sent again."),
-        ("expired", "Predictions that expired."),
-        ("store_errors", "Failed store operations."),
-    ):
-        family(f"{key}_total", "counter", text, [("", float(service.counts[key]))])
-    family(
-        "refused_total",
-        "counter",
-        "Refused requests by status.",
-        [
-            (f'{{status="{key[7:]}"}}', float(n))
-            for key, n in sorted(service.counts.items())
-            if key.startswith("status_")
-        ],
-    )
-    models = list(service.models.values())
-    proofs = {live.name: live.record.certificate() for live in models}
-    for key, text, value in (
-        ("position", "Journal position.", lambda v: float(v.position)),
-        ("pending", "Predictions that wait for a label.", lambda v: float(service.pending[v.mid])),
-        ("loss", "Loss suffered.", lambda v: float(getattr(proofs[v.name], "loss", math.nan))),
-        ("comparator_loss", "Loss of the best fixed weights in hindsight.", lambda v: float(getattr(proofs[v.name], "comparator_loss", math.nan))),
-        ("bound", "Proven bound on the loss.", lambda v: float(getattr(proofs[v.name], "bound", math.nan))),
-        ("delay_excess", "What the delay of labels cost.", lambda v: float(v.tally["excess"])),
-        ("drift_score", "How far the newest window's loss stands out.", lambda v: float(v.drift()["score"])),
-        ("drifting", "1 while the newest window stands out.", lambda v: float(v.drift()["drifting"])),
-    ):  # fmt: skip
-        family(key, "gauge", text, [(f'{{model="{live.name}"}}', value(live)) for live in models])
-    family("event_readers", "gauge", "Open event streams.", [("", float(events.readers))])
-    return lines
 
 
 def application(service: Service, guard: Guard, events: Events, edge: Edge) -> Wire:

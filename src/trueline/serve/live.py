@@ -9,16 +9,18 @@ from __future__ import annotations
 
 import copy
 import math
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import msgspec
 import numpy as np
 
 from ..errors import DataError
+from ..online.learners import widened
 from . import spec as specs
+from .drift import WIDEST, WINDOW, Drift
+from .shape import LIMIT
 
-WINDOW = 256  # labels
-WINDOWS_KEPT = 64
 CHUNK = 256  # rows applied without a pause
 
 
@@ -46,15 +48,8 @@ class Live:
         self.places = {term: k for k, term in enumerate(self.columns)}
         self.record: Any = None if spec.get("from_file") else specs.fresh(spec, self.columns)
         self.position = start  # the last journal position learned
-        self.tally: dict[str, Any] = {
-            "excess": 0.0,
-            "delayed": 0,
-            "skipped": 0,
-            "loss": 0.0,
-            "weight": 0.0,
-            "windows": [],
-            "mark": [0.0, 0.0, 0.0],
-        }
+        self.tally: dict[str, Any] = {"excess": 0.0, "delayed": 0, "skipped": 0}
+        self.windows = Drift()
         self.intakes: dict[str, Any] = {}  # how its requests are read, by verb
         self.frozen = False  # fitted to a whole table: predicts only
         self.first: list[float] | None = None  # coefficients when the process started, for their drift
@@ -122,41 +117,53 @@ class Live:
             for term in new:
                 self.places[term] = len(self.columns)
                 self.columns.append(term)
-            specs.widened(self.record, self.columns)
+            widened(self.record, self.columns)
 
     def _learn(self, entries: list[Label]) -> None:
+        """Learn a block at once; where something in it overflows, go back and learn its rows one by one.
+
+        What an overflow leaves depends on where a block ends, and a replay has other blocks. One by one, the row that
+        overflows is skipped, in every replay alike.
+        """
         X = self.shape.rows([e[1] for e in entries], len(self.columns), self.places)
         y = np.array([self.target(e[2]) for e in entries])
         weights = [e[3] for e in entries]
         c = None if all(w == 1.0 for w in weights) else np.array(weights)
-        done = 0
-        while done < len(entries):
-            before = self.record.examples
-            try:
-                made = self.record.learn(X[done:], y[done:], None if c is None else c[done:]).tolist()
-                learned = len(made)
-                self._count(entries[done:], made, y[done:])
-            except DataError:
-                # A rate that overflows: the rows before stay learned, this one is skipped, in every replay alike.
-                learned = self.record.examples - before + 1
-                self.tally["skipped"] += 1
-            done += learned
+        back = undo(self.record) if len(entries) > 1 else None
+        dead = np.count_nonzero(getattr(self.record, "dead", 0))
+        try:
+            found = self.record.learn(X, y, c)
+            calm = np.count_nonzero(getattr(self.record, "dead", 0)) == dead and np.abs(found).max() <= LIMIT
+            made, smooth = found.tolist(), bool(calm)
+        except DataError:
+            made, smooth = None, False
+        if back is not None and not smooth:
+            self.record = back()
+            for entry in entries:
+                self._learn([entry])
+            return
+        if made is None:
+            self.tally["skipped"] += 1
+        else:
+            self._count(entries, made, y)
         self.position = entries[-1][0]
         if self.position % WINDOW == 0:
             self._close_window()
 
     def _count(self, entries: list[Label], made: list[Any], y: np.ndarray) -> None:
         """Add to the sums one after another, so that grouping changes no bit."""
-        tally = self.tally
+        tally, windows = self.tally, self.windows
         targets = y.tolist()
         if self._squares():
-            gaps = np.array(made) - y[: len(made)]
+            gaps = np.array(made) - y
             losses = (gaps * gaps).tolist()
+            if len(self.columns) < WIDEST:
+                windows.rows.extend((e[1], target, e[3]) for e, target in zip(entries, targets))
         else:
             losses = [self.loss(current, target) for current, target in zip(made, targets)]
         for (_, _, _, weight, output), current, target, loss in zip(entries, made, targets, losses):
-            tally["loss"] += weight * loss
-            tally["weight"] += weight
+            windows.loss += weight * loss
+            windows.weight += weight
             if output is not None:
                 served = msgspec.json.decode(output)
                 if served != current:
@@ -165,16 +172,21 @@ class Live:
 
     def _squares(self) -> bool:
         """Whether the loss is (prediction − target)²."""
-        return not self.classes and (
-            getattr(self.record, "loss", None) is None or bool(getattr(self.record, "squared", True))
-        )
+        if self.classes:
+            return False
+        return getattr(self.record, "loss", None) is None or bool(getattr(self._one(), "squared", True))
+
+    def _one(self) -> Any:
+        """A learner of the record that knows the loss: itself, or one of the same learner at several rates."""
+        return self.record.members[0] if self.record.kind == "ladder" else self.record
 
     def loss(self, made: Any, target: float) -> float:
         """The loss of a prediction as certificates sum it."""
         if self._squares():
             return (made - target) * (made - target)
         if not self.classes:
-            return float(self.record.loss.value(made if self.record._identity else math.log(max(made, 1e-300)), target))
+            score = made if self._one()._identity else math.log(max(made, 1e-300))
+            return float(self.record.loss.value(score, target))
         if isinstance(made, list):
             return (
                 -math.log(max(made[int(target)], 1e-300))
@@ -187,30 +199,9 @@ class Live:
 
     # ---- what it proves
     def _close_window(self) -> None:
-        proof = self.record.certificate()
-        regret = float(getattr(proof, "regret", math.nan))
-        loss, weight, before = self.tally["mark"]
-        mine, total = self.tally["loss"], self.tally["weight"]
-        entry = [
-            self.position,
-            (mine - loss) / max(total - weight, 1e-300),
-            regret - before if math.isfinite(regret) else None,
-        ]
-        self.tally["windows"] = [*self.tally["windows"], entry][-WINDOWS_KEPT:]
-        self.tally["mark"] = [mine, total, regret if math.isfinite(regret) else 0.0]
-
-    def drift(self) -> dict[str, Any]:
-        """Whether the newest window's loss stands out of the windows before it."""
-        windows = self.tally["windows"]
-        losses = [w[1] for w in windows]
-        score = 0.0
-        if len(losses) >= 5:
-            past = np.array(losses[1:-1])
-            spread = (
-                float(np.median(np.abs(past - np.median(past)))) * 1.4826 + 0.02 * abs(float(np.median(past))) + 1e-12
-            )
-            score = float((losses[-1] - np.median(past)) / spread)
-        return {"window": WINDOW, "windows": windows, "score": min(score, 1e9), "drifting": score > 6.0}
+        rows = self.windows.rows if len(self.columns) < WIDEST and len(self.columns) < len(self.windows.rows) else []
+        X = self.shape.rows([row[0] for row in rows], len(self.columns), self.places) if rows else None
+        self.windows.close(self.position, X, None if rows else self.record.certificate())
 
     def certificate(self) -> dict[str, Any]:
         """The record's certificate, and that of the predictions as they were served."""
@@ -222,7 +213,7 @@ class Live:
             "words": str(proof),
             "position": self.position,
             "model": self.name,
-            "drift": self.drift(),
+            "drift": self.windows.describe(),
         }
         if "loss" in values and "bound" in values:
             made["served"] = {
@@ -244,7 +235,13 @@ class Live:
     def state(self) -> tuple[str, dict[str, np.ndarray], dict[str, Any]]:
         """What ``dumps`` needs, detached from the running model."""
         arrays, meta = self.record.to_state()
-        service = {"spec": self.spec, "columns": self.columns, "position": self.position, "tally": self.tally}
+        service = {
+            "spec": self.spec,
+            "columns": self.columns,
+            "position": self.position,
+            "tally": self.tally,
+            "drift": self.windows.to_dict(),
+        }
         frozen = {name: np.array(array) for name, array in arrays.items()}
         meta = meta | {
             "service": service,
@@ -265,4 +262,21 @@ class Live:
             self.columns = list(kept["columns"])
             self.places = {term: k for k, term in enumerate(self.columns)}
             self.position = int(kept["position"])
-            self.tally = kept["tally"]
+            self.tally = {key: kept["tally"][key] for key in self.tally}
+            self.windows = Drift(kept.get("drift"))
+
+
+def undo(record: Any) -> Callable[[], Any] | None:
+    """What gives the record back as it is now; None for learners that cannot overflow."""
+    if record.kind == "mixture":
+        return None
+    if hasattr(record, "_snapshot"):
+        saved = record._snapshot()
+
+        def back() -> Any:
+            record._restore(saved)
+            return record
+
+        return back
+    copied = copy.deepcopy(record)
+    return lambda: copied

@@ -6,6 +6,7 @@ import re
 from typing import Any
 
 from ..errors import ModelError, UsageError, nearest
+from ..online.learners import mixture, recursive, single
 from .shape import Shape, shown
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}\Z")
@@ -78,24 +79,17 @@ def fresh(spec: dict[str, Any], columns: list[str]) -> Any:
                 f"the learner has no setting {shown(key)}{nearest(str(key), LEARNER_KEYS)}",
                 where=f"learner.{str(key)[:40]}",
             )
-    classes = spec.get("classes") or []
+    classes = len(spec.get("classes") or ())
     kind = given.pop("kind", "mixture" if not set(given) - {"certificate"} else "online")
     certificate = _flag(given, "certificate")
     if kind == "mixture":
-        from ..online.mixture import MixtureModel
-
-        task = "regression" if not classes else "binary" if len(classes) == 2 else "multiclass"
-        return widened(
-            MixtureModel(task, list(range(len(classes))) if len(classes) > 2 else None, certificate), columns
-        )
+        return mixture(classes, columns, certificate)
     if kind == "recursive":
-        from ..online.recursive import RecursiveModel
-
         if classes:
             raise UsageError(
                 "the recursive learner predicts numbers; leave the learner out for classification", where="learner"
             )
-        return RecursiveModel(certificate=certificate, names=columns)
+        return recursive(columns, certificate)
     if kind != "online":
         raise UsageError(
             f'the learner\'s kind is {shown(kind)}; give "mixture", "online" or "recursive"', where="learner.kind"
@@ -110,17 +104,13 @@ def _flag(given: dict[str, Any], key: str) -> bool:
     return value
 
 
-def _online(given: dict[str, Any], classes: list[Any], columns: list[str], certificate: bool) -> Any:
-    from ..online.model import OnlineModel
-    from ..parts.geometries import geometry
-    from ..parts.losses import loss
-    from ..parts.rates import rate
-
+def _online(given: dict[str, Any], classes: int, columns: list[str], certificate: bool) -> Any:
     intercept = _flag(given, "intercept")
     for key in ("loss", "geometry"):
         if not isinstance(given.get(key, ""), str):
             raise UsageError(f"learner.{key} is {shown(given[key])}; give a name", where=f"learner.{key}")
-    for key in ("rate", "l1", "l2"):
+    auto = given.get("rate") == "auto"  # many rates, mixed
+    for key in ("l1", "l2") if auto else ("rate", "l1", "l2"):
         value = given.get(key, 0.01)
         if (
             isinstance(value, bool)
@@ -129,26 +119,11 @@ def _online(given: dict[str, Any], classes: list[Any], columns: list[str], certi
             or (key == "rate" and value == 0.0)
         ):
             raise UsageError(f"learner.{key} is {shown(value)}; give a positive number", where=f"learner.{key}")
-    part = loss(given.get("loss", "logistic" if classes else "squared"))
-    if (part.targets == "sign") != bool(classes):
-        raise UsageError(f"the {given.get('loss')} loss does not fit the task", where="learner.loss")
-    name = given.get("geometry", "additive")
-    space = geometry(name, **({"radius": 10.0} if name == "signed" else {}))
-    return OnlineModel(
-        part, space, rate(float(given.get("rate", 0.01))), l1=float(given.get("l1", 0.0)), l2=float(given.get("l2", 0.0)),
-        intercept=intercept, certificate=certificate, names=list(columns),
-        classes=tuple(range(len(classes))) if len(classes) > 2 else None,
+    return single(
+        given.get("loss", "logistic" if classes else "squared"), given.get("geometry", "additive"),
+        None if auto else float(given.get("rate", 0.01)), classes, columns, certificate=certificate, intercept=intercept,
+        l1=float(given.get("l1", 0.0)), l2=float(given.get("l2", 0.0)),
     )  # fmt: skip
-
-
-def widened(record: Any, columns: list[str]) -> Any:
-    """The record with room for these columns, the ones it has first."""
-    if hasattr(record, "intake"):
-        record.intake = type(record.intake)(list(columns), len(columns))
-    else:
-        for member in getattr(record, "members", [record]):
-            member._name(list(columns))
-    return record
 
 
 def from_file(raw: bytes, name: str, where: str) -> tuple[dict[str, Any], bytes]:

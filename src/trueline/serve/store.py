@@ -20,25 +20,11 @@ from typing import Any
 import msgspec
 
 from ..errors import ModelError
+from .tables import COLUMNS, LAYOUT, SCHEMA, TABLES, described, digest
 
-LAYOUT = 1
 CHECKPOINT_EVERY = 4_000  # rows between checkpoints
 FULL = 13  # SQLITE_FULL: the transaction is already rolled back and may be tried again later
 
-TABLES = """
-CREATE TABLE IF NOT EXISTS meta(key TEXT PRIMARY KEY, value, digest BLOB) WITHOUT ROWID;
-CREATE TABLE IF NOT EXISTS model(mid INTEGER PRIMARY KEY, name TEXT UNIQUE, spec BLOB, parent INTEGER, start INTEGER, digest BLOB);
-CREATE TABLE IF NOT EXISTS prediction(pid INTEGER PRIMARY KEY, mid INTEGER, id TEXT, features BLOB, output BLOB, position INTEGER,
-  at REAL, digest BLOB, UNIQUE(mid, id));
-CREATE TABLE IF NOT EXISTS journal(mid INTEGER, seq INTEGER, id TEXT, label BLOB, weight REAL, pid INTEGER, features BLOB, at REAL,
-  digest BLOB, PRIMARY KEY(mid, seq)) WITHOUT ROWID;
-CREATE UNIQUE INDEX IF NOT EXISTS learned ON journal(mid, id) WHERE id IS NOT NULL;
-CREATE TABLE IF NOT EXISTS expired(mid INTEGER, id TEXT, at REAL, digest BLOB, PRIMARY KEY(mid, id)) WITHOUT ROWID;
-CREATE TABLE IF NOT EXISTS snapshot(mid INTEGER, seq INTEGER, version TEXT, blob BLOB, digest BLOB, PRIMARY KEY(mid, seq)) WITHOUT ROWID;
-"""
-COLUMNS = {
-    "meta": 2, "model": 5, "prediction": 7, "journal": 8, "expired": 3, "snapshot": 4,
-}  # fmt: skip
 # CROSS JOIN keeps SQLite from turning the look around: a scan of the ids, and one search of an index for each.
 KNOWN = {
     table: f"SELECT t.* FROM json_each(?) k CROSS JOIN {table} t ON t.mid=? AND t.id=k.value AND t.id IS NOT NULL"
@@ -68,11 +54,6 @@ class Entry:
         self.weight = 1.0
         self.seq = 0
         self.expired = False
-
-
-def digest(*values: Any) -> bytes:
-    """Eight bytes over a row's content."""
-    return hashlib.blake2b(_encode(values), digest_size=8).digest()
 
 
 def error_code(error: BaseException) -> int:
@@ -199,6 +180,11 @@ class Store:
         found = [row[0] for row in run("PRAGMA integrity_check(3)")]
         if found != ["ok"]:
             raise ModelError(f"the store {self.path} is damaged ({found[0]}); use an intact copy", where=self.path)
+        if [tuple(row) for row in run(SCHEMA)] != described():
+            raise ModelError(
+                f"the tables of the store {self.path} are not those of trueline, or their description is damaged; use an intact copy",
+                where=self.path,
+            )
 
     def _verified(self) -> int:
         """Check the digest of every row; the number of commits."""

@@ -15,13 +15,14 @@ import functools
 import logging
 import secrets
 import time
+import traceback
 from collections.abc import Callable
 from typing import Any
 
 import msgspec
 
 from .. import __version__
-from ..errors import ModelError
+from ..errors import ModelError, TruelineError
 from ..modelfile import dumps
 from .intake import Refused, Row
 from .live import CHUNK, Label, Live
@@ -88,8 +89,15 @@ class Writer:
         self._thread = concurrent.futures.ThreadPoolExecutor(1, "commit")
         newest = "SELECT max(coalesce((SELECT max(pid) FROM prediction),0), coalesce((SELECT max(pid) FROM journal),0))"
         self._next_pid = int(next(iter(store.writer.execute(newest)))[0]) + 1
-        for mid, name, spec, parent, start in store.models():
-            self._recover(Live(mid, name, msgspec.json.decode(spec), parent, start))
+        try:
+            for mid, name, spec, parent, start in store.models():
+                self._recover(Live(mid, name, msgspec.json.decode(spec), parent, start))
+        except TruelineError:
+            raise
+        except Exception as error:
+            raise ModelError(
+                f"the store {store.path} cannot be read ({error}); use an intact copy", where=store.path
+            ) from error
 
     def now(self) -> float:
         """Seconds that this service has run in all."""
@@ -216,7 +224,9 @@ class Writer:
             self._give_up(jobs, error)
             return
         except Exception as error:  # nothing was promised; the group is given up whole
-            logging.getLogger("trueline.serve").exception("a group failed")
+            # Where it happened, and the message with everything escaped that could pass for a line of its own.
+            places = " < ".join(f"{one.name}:{one.lineno}" for one in traceback.extract_tb(error.__traceback__)[::-1])
+            logging.getLogger("trueline.serve").error("a group failed: %s in %s", ascii(error), places)
             self.store.rollback()
             self._give_up(jobs, error)
             return

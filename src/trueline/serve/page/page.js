@@ -18,7 +18,7 @@ function fill(body, rows) {
   body.replaceChildren();
   for (const values of rows) {
     const row = body.insertRow();
-    for (const value of values) cell(row, value);
+    values.forEach((value, k) => cell(row, value, k > 0 && k < 3 ? "number" : ""));
   }
 }
 
@@ -40,14 +40,15 @@ function draw() {
   $("position").textContent = model.position.toLocaleString("en");
   $("pending").textContent = model.pending.toLocaleString("en");
   lines($("losses"), history.get(model.name) ?? [], [{ key: "bound" }, { key: "best" }, { key: "own" }]);
-  bars($("windows"), model.drift.windows.map((w) => w[1]));
+  bars($("windows"), model.drift.windows.slice(-24).map((w) => w[2] ?? w[1]));
+  $("windownote").textContent = `The mean loss of each ${model.drift.window} labels above ${model.drift.against}.`;
   $("words").textContent = model.words;
-  $("drift").textContent = model.drift.drifting ? "Drift: the newest window's loss stands out of those before it." : "";
+  $("drift").textContent = model.drift.drifting ? "Drift: the newest window's regret stands out of those before it." : "";
   $("drift").className = "bad";
   fill($("coefficients").tBodies[0], [["intercept", short(model.intercept), ""], ...model.coefficients.map(([t, v, d]) => [t, short(v), (d > 0 ? "+" : "") + short(d)])]);
   fill($("recent").tBodies[0], model.recent.map((r) => [
     r.id ?? "–", typeof r.prediction === "number" ? short(r.prediction) : r.prediction ?? "–",
-    r.label === null ? "waiting" : String(r.label), r.contributions.map(([t, v]) => `${t} ${short(v)}`).join(", "),
+    r.label === null ? "waiting" : typeof r.label === "number" ? short(r.label) : String(r.label), r.contributions.map(([t, v]) => `${t} ${short(v)}`).join(", "),
   ]));
   form(model);
 }

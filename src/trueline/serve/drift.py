@@ -1,0 +1,102 @@
+"""Drift: regret over recent windows of labels.
+
+A window is 256 labels. Its regret is what the learner lost in it above the best fixed weights *of that window*,
+
+    R = Σ w (ŷ − y)² − min_{u,b} Σ w (u·x + b − y)²,
+
+found at the window's end from its own rows. A learner that has arrived pays about the same in every window; where the
+target moves, it pays for the way. Noise alone raises the loss and the regret together, so the score compares R in units
+of the window's best loss (and a thousandth of the target's spread, for targets without noise) with the windows before.
+Losses that are not squared, and models of more than 127 columns, are held against the best weights of the whole stream
+as the certificate finds them; where it finds none, the loss itself is watched. ``against`` says which.
+
+Everything here depends on the journal alone, and goes into the snapshot: the open window's rows too.
+"""
+
+from __future__ import annotations
+
+import base64
+import math
+from typing import Any
+
+import numpy as np
+
+WINDOW = 256  # labels
+KEPT = 64  # windows
+WIDEST = WINDOW // 2  # columns and intercept of a window's own comparator
+FIRST = 5  # windows before there is a score
+LIMIT = 6.0  # robust standard deviations
+AGAINST = ("the best fixed weights of each window", "the best fixed weights of the whole stream", "nothing")
+
+
+class Drift:
+    """The windows of one model."""
+
+    def __init__(self, kept: dict[str, Any] | None = None) -> None:
+        kept = kept or {}
+        self.windows: list[list[Any]] = list(kept.get("windows", ()))  # [position, mean loss, mean regret, relative]
+        self.against = int(kept.get("against", 0))
+        self.best = float(kept.get("best", 0.0))  # the stream's comparator at the last window's end
+        self.loss = self.weight = 0.0  # of the open window
+        self.rows: list[tuple[bytes, float, float]] = []
+        if kept:
+            self.loss, self.weight = kept["open"]
+            self.rows = [(base64.b64decode(row), target, weight) for row, target, weight in kept["rows"]]
+
+    def to_dict(self) -> dict[str, Any]:
+        """What a snapshot keeps."""
+        rows = [(base64.b64encode(row).decode(), target, weight) for row, target, weight in self.rows]
+        return {
+            "windows": self.windows, "against": self.against, "best": self.best, "open": [self.loss, self.weight], "rows": rows,
+        }  # fmt: skip
+
+    def close(self, position: int, X: np.ndarray | None, proof: Any) -> None:
+        """End the window; X has its rows where they were kept, ``proof`` is the certificate otherwise."""
+        best, spread = math.nan, 0.0
+        if X is not None:
+            self.against = 0
+            y, w = np.array([row[1] for row in self.rows]), np.array([row[2] for row in self.rows])
+            best, spread = best_fixed(X, y, w)
+        else:
+            total = float(getattr(proof, "comparator_loss", math.nan))
+            self.against = 1 if math.isfinite(total) else 2
+            if math.isfinite(total):
+                best, self.best = total - self.best, total
+        weight = max(self.weight, 1e-300)
+        regret = self.loss - best if math.isfinite(best) else None
+        relative = self.loss / weight if regret is None else regret / max(best + 1e-3 * spread, 1e-300)
+        made = [position, self.loss / weight, None if regret is None else regret / weight, min(relative, 1e300)]
+        self.windows = [*self.windows, made][-KEPT:]
+        self.loss, self.weight, self.rows = 0.0, 0.0, []
+
+    def describe(self) -> dict[str, Any]:
+        """The windows, and whether the newest stands out of those before it."""
+        score = 0.0
+        if len(self.windows) >= FIRST:
+            past = np.array([w[3] for w in self.windows[1:-1]])
+            middle = float(np.median(past))
+            spread = 1.4826 * float(np.median(np.abs(past - middle))) + 0.02 * abs(middle) + 1e-12
+            score = (self.windows[-1][3] - middle) / spread
+        return {
+            "window": WINDOW, "against": AGAINST[self.against], "windows": [w[:3] for w in self.windows],
+            "score": max(-1e9, min(score, 1e9)), "drifting": score > LIMIT,
+        }  # fmt: skip
+
+
+def best_fixed(X: np.ndarray, y: np.ndarray, w: np.ndarray) -> tuple[float, float]:
+    """(least Σ w (u·x + b − y)² over all u and b, Σ w (y − ȳ)²).
+
+    >>> best, spread = best_fixed(np.array([[0.0], [1.0], [2.0]]), np.array([1.0, 3.0, 5.0]), np.ones(3))
+    >>> best < 1e-12, spread
+    (True, 8.0)
+    """
+    root = np.sqrt(w)
+    share = w / w.sum()
+    Z = (X - share @ X) * root[:, None]
+    t = (y - share @ y) * root
+    size = np.sqrt(np.einsum("ij,ij->j", Z, Z))
+    Z = Z[:, size > 0.0] / size[size > 0.0]
+    G = Z.T @ Z
+    G[np.diag_indices_from(G)] += 1e-10  # columns may repeat each other
+    left = t - Z @ np.linalg.solve(G, Z.T @ t)
+    return float(left @ left), float(t @ t)
