@@ -196,14 +196,78 @@ def test_saved_and_resumed_is_never_having_stopped(speech, method, options, tmp_
 
 
 def test_a_filter_saved_long_ago_goes_on(speech):
-    """tests/golden/room.tl was saved after 600 samples, by the code of its day."""
-    far, mic = (sound[:1200].astype(np.float32) for sound in speech[:2])
-    resumed = tl.load(GOLDEN / "room.tl")
-    assert resumed.method == "kalman" and resumed.samples == 600
-    left = resumed.process(far[600:], mic[600:])
+    """tests/golden/room_2.tl was saved after 4,001 samples, by the code of its day; room.tl before frames were kept."""
+    far, mic = speech
+    resumed = tl.load(GOLDEN / "room_2.tl")
+    assert resumed.method == "kalman" and resumed.samples == 4001
+    left = resumed.process(far[4001:], mic[4001:])
     fresh = tl.AdaptiveFilter(TAPS, "kalman", block=16)
-    assert np.allclose(fresh.process(far, mic)[600:], left, atol=1e-4)
+    assert np.allclose(fresh.process(far, mic)[4001:], left, atol=1e-4) and fresh.impulse_response.any()
     assert np.allclose(fresh.impulse_response, resumed.impulse_response, atol=1e-4)
+    older = tl.load(GOLDEN / "room.tl")
+    assert older.samples == 600
+    assert (older.process(far[600:4000], mic[600:4000]) ** 2).sum() < 0.7 * (mic[600:4000] ** 2).sum()
+
+
+def test_two_frames_are_answered_as_one_system():
+    """The step of the compiled loop is C·Xᴴz with z from a dense solver, for a filter with an older frame and one without."""
+    from trueline.signal.kalman import around, gradients
+
+    dice, partitions, bins, ring = Dice(4), 3, 9, 7
+
+    def noise(*shape):
+        return dice.gaussian(int(np.prod(shape))).reshape(shape).astype(np.float32)
+
+    X = (noise(ring, bins) + 1j * noise(ring, bins)).astype(np.complex64)
+    E = (noise(4, bins) + 1j * noise(4, bins)).astype(np.complex64)
+    C, current = noise(2, partitions, bins) ** 2, noise(2, bins) ** 2 + np.float32(0.1)
+    older, S = np.zeros((2, bins), np.float32), np.zeros((4, bins), np.float32)
+    around(E, older)
+    power = np.abs(E[2]) ** 2
+    assert older[0, 4] == pytest.approx(power[2:7].mean(), rel=1e-5)
+    assert older[0, 0] == pytest.approx((3 * power[0] + power[1] + power[2]) / 5, rel=1e-5)
+    newest, rows = 5, np.array([1, 5])
+    G, errors = np.zeros((2, partitions, bins), np.complex64), E.copy()
+    gradients(X, newest, rows, C, current, older, E, np.float32(0), S, np.zeros((2, bins), np.complex64), G)
+    for i, first in enumerate(rows):
+        frames = [X[(start + np.arange(partitions)) % ring] for start in (newest, first)][: 2 if first != newest else 1]
+        for k in range(bins):
+            A = np.array([[0.5 * np.sum(a[:, k] * C[i, :, k] * np.conj(b[:, k])) for b in frames] for a in frames])
+            A += np.diag([current[i, k], older[i, k]][: len(frames)])
+            z = np.linalg.solve(A, errors[[i, 2 + i][: len(frames)], k])
+            step = C[i, :, k] * sum(np.conj(a[:, k]) * value for a, value in zip(frames, z))
+            assert np.allclose(G[i, :, k], step, rtol=1e-3, atol=1e-4)
+
+
+def test_remembered_frames_are_given_again_as_they_were():
+    from trueline.signal.spectra import Spectra
+
+    class Watch:
+        def __init__(self):
+            self.seen = {}
+
+        def output(self, spectra):
+            return np.zeros(spectra.block, np.float32)
+
+        def learn(self, spectra, mic):
+            row = spectra.older(8)
+            if row != spectra.newest:
+                age = (row - spectra.newest) % len(spectra.X)
+                assert 1 <= age <= 8
+                number = spectra.frames - age
+                assert np.all(spectra.mics[row] == number) and np.allclose(spectra.X[row], self.seen[number])
+            self.seen[spectra.frames] = spectra.X[spectra.newest].copy()
+            self.given = row != spectra.newest
+            if spectra.frames % 3:
+                spectra.remember()
+
+    spectra, watch = Spectra(4, 2, memory=8), Watch()
+    for number in range(1, 60):
+        block = np.full(4, number, np.float32)
+        spectra.process(watch, Dice(number).gaussian(4).astype(np.float32), block, np.zeros(4, np.float32))
+        assert len(spectra.loud) <= 8 and watch.given == (number > 1)
+    spectra.silence()
+    assert spectra.older(8) == spectra.newest
 
 
 @pytest.mark.parametrize("lost", ["age", "gain", "next"])

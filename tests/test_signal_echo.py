@@ -106,6 +106,13 @@ def test_a_near_end_of_the_far_ends_pitch_does_not_replace_the_filter():
     assert decibels(truth.near[half:], (result.clean - truth.near)[half:]) > 22
 
 
+def test_older_frames_teach_a_high_voice_the_room():
+    """Few harmonics a frame: by the current frame alone (β and priors the same) this scene stays below 40 dB."""
+    truth = scene("echo_only", "office", "alto")
+    half = len(truth.mic) // 2
+    assert decibels(truth.mic[half:], quietly(truth).clean[half:]) > 45
+
+
 def test_a_new_path_is_learned_again():
     truth = made("path_change", 12.0)
     result = quietly(truth, tail=0.16)

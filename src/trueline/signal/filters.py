@@ -123,14 +123,16 @@ class AdaptiveFilter:
 
         hertz = _positive(option.get("sample_rate", 16_000), "sample_rate")
         block = _whole(option.get("block", 2 ** max(1, round(math.log2(0.016 * hertz)))), "block")
-        self._spectra = Spectra(block, math.ceil(taps / block))
+        partitions = math.ceil(taps / block)
         if self.method == "fdaf":
             from .fdaf import Fdaf
 
-            return Fdaf(block, self._spectra.partitions, _positive(option.get("rate", 0.5), "rate"))
-        from .kalman import Kalman
+            self._spectra = Spectra(block, partitions)
+            return Fdaf(block, partitions, _positive(option.get("rate", 0.5), "rate"))
+        from .kalman import MEMORY, Kalman
 
-        return Kalman(block, self._spectra.partitions, hertz)
+        self._spectra = Spectra(block, partitions, MEMORY)
+        return Kalman(block, partitions, hertz)
 
     @property
     def impulse_response(self) -> np.ndarray:

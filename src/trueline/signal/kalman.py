@@ -6,19 +6,31 @@ Each bin of each partition has a weight W and its variance C. With Ψ the spectr
     C ← A²(1 − β·½ μ|X|²) C + (1 − A²)|W|²
 
 so the step is large where the weight is uncertain and the far end louder than the near end, and small where somebody
-is talking. Two filters see the same sound. The *main* one, which is heard, forgets in 10⁴ s and takes Ψ from its
-error before the update: cautious, so double talk does not move it. The *shadow* forgets in ½ s, takes Ψ from the error
-that is left after its update, and is never surer than its error allows (C is at least the prior times error/microphone
-energy): bold, so it follows a new path. A shadow that is clearly better over 100 ms and over 400 ms replaces the main
-filter, with a cross-fade over one block, but only where the main one does badly: on one vowel the shadow fits that
-vowel's few harmonics better than a filter that knows the room. It may fit a near end of nearly the far end's pitch as
-well, so the path must have *gone*: with y the main filter's echo, ⟨mic, y⟩/⟨y, y⟩ stays near 1 while somebody else talks
-and leaves it when the path changes. Failing that, the shadow must have been better over two seconds.
+is talking. Each step answers two frames at once, the current one and an *older* one, whose error is computed anew: with
+S the matrix [½Σ_p X_p C_p conj(X'_p)] + diag(Ψ, Ψ') over both, W += constrained(C·(conj(X)·z + conj(X')·z')), S z = E.
+Speech is a few harmonics at a time, and one frame says little about the rest of the response; two frames of different
+vowels say more, and the long way to convergence is cut to a fraction (10 dB of ERLE after 9 s on high voices). Ψ' is the
+older frame's own error power, averaged over five bins: a frame that does not fit, because somebody talked in it or
+because the path was another, counts for little. C shrinks by the current frame alone, since an older frame has already
+been counted.
 
-A *young* main filter, in its first three seconds of far end, steps twice a block, the second time from what the first
-step left. β = ¼ in the main filter (the textbook has 1) keeps C honest although neighbouring bins and partitions share
-their errors. The prior of C is microphone power over far power; each bin below 100 Hz has its own if that is larger: a
-room booms there, below any voice's pitch, and a C that is too small never learns it. (Own priors for all bins cost up to
+Two filters see the same sound. The *main* one, which is heard, forgets in 10⁴ s, looks back two seconds and takes Ψ from
+its error before the update: cautious, so double talk does not move it. The *shadow* forgets in ½ s, looks back a quarter,
+takes Ψ from the error that is left after its update, and is never surer than its error allows (C is at least the prior
+times error/microphone energy): bold, so it follows a path that moves.
+
+When the main filter adds more than it removes, the path has gone, and both begin again from the prior: a filter that
+knows nothing learns a new room sooner than one that is wrong. (Nobody who talks can bring that about: it takes a
+predicted echo about as loud as the microphone and not in it.) A smaller move leaves that undecided; then a shadow that is
+clearly better over 100 ms and over 400 ms replaces the main filter, with a cross-fade over one block, but only where
+the main one does badly: on one vowel the shadow fits that vowel's few harmonics better than a filter that knows the
+room. It may fit a near end of nearly the far end's pitch as well, so the path must have moved: with y the main filter's
+echo, ⟨mic, y⟩/⟨y, y⟩ stays near 1 while somebody else talks and leaves it when the path changes. Failing that, the
+shadow must have been better over two seconds.
+
+β = ¼ in the main filter (the textbook has 1) keeps C honest although neighbouring bins and partitions share their
+errors. The prior of C is microphone power over far power; each bin below 100 Hz has its own if that is larger: a room
+booms there, below any voice's pitch, and a C that is too small never learns it. (Own priors for all bins cost up to
 13 dB on high voices: between harmonics there is nothing to divide by.) The constants were chosen on synthesised rooms
 and voices, by double talk as much as by echo alone.
 """
@@ -37,7 +49,9 @@ MAIN, SHADOW = 0, 1
 STAY, ADOPT, RESTART = 0, 1, 2
 BETTER, LONG_BETTER, WORSE = 0.5, 0.6, 2.0  # error energies, shadow/main: to adopt (100 and 400 ms), to give up
 POOR, LOST = 0.1, 1.5  # main/microphone: worth replacing; to restart
-NARROW, WIDE = 0.6, 1.7  # how much of the predicted echo the microphone holds while the path is the same
+MOSTLY = 0.6  # of the last two seconds
+MEMORY, RECENT = 128, 16  # frames that the main filter and the shadow look back over
+RINGS = 0.4  # seconds in which the prior falls by 60 dB
 BOOM_BELOW, BOOM = 100.0, 300.0  # Hz below which a bin has a prior of its own; the most it may exceed the mean
 
 
@@ -50,16 +64,17 @@ class Kalman:
         self.W = np.zeros(shape, np.complex64)
         self.C = np.zeros(shape, np.float32)
         self.noise = np.zeros((2, block + 1), np.float32)
-        decay = 10.0 ** (-6 * np.arange(partitions) * seconds / 0.4)  # a room falls 60 dB in 0.4 s
+        decay = 10.0 ** (-6 * np.arange(partitions) * seconds / RINGS)
         self.decay = (decay / decay.sum()).astype(np.float32)
         self.keep = np.array([math.exp(-seconds / 1e4), math.exp(-seconds / 0.5)], np.float32)
         self.beta = np.array([0.25, 1.0], np.float32)
-        self.energy_shares = 1 - np.exp(-seconds / np.array([[0.1], [0.4], [2.0]]))
+        self.energy_shares = 1 - np.exp(-seconds / np.array([[0.1], [0.4]]))
+        self.wins_share = 1 - math.exp(-seconds / 2.0)
         self.noise_share = np.float32(1 - math.exp(-seconds / 0.06))
         self.first_second = max(1, round(1 / seconds))
         self.first_seconds = max(1, round(3 / seconds))
-        # Over 0.1, 0.4 and 2 s: main error, shadow error, microphone, main echo, main echo times microphone.
-        self.energies = np.zeros((3, 5))
+        self.energies = np.zeros((2, 3))  # over 0.1 and 0.4 s: main error, shadow error, microphone
+        self.wins = 0.0  # the share of the last 2 s in which the shadow was better
         self.low = min(block + 1, int(BOOM_BELOW * 2 * seconds) + 1)
         self.age = 0  # blocks of far end since the main filter began or was replaced
         self.powers = np.zeros((2, block + 1))  # microphone and far end, summed over the first second of far activity
@@ -69,7 +84,9 @@ class Kalman:
         self.next = STAY
         self.resets = 0
         self._fade = np.linspace(0, 1, block + 2, dtype=np.float32)[1:-1]
-        self._S = np.zeros((2, block + 1), np.float32)
+        self._S = np.zeros((4, block + 1), np.float32)  # of the current frame for both filters, then of the older ones
+        self._between = np.zeros((2, block + 1), np.complex64)
+        self._older_noise = np.zeros((2, block + 1), np.float32)
         self._G = np.zeros(shape, np.complex64)
         self._echoes = np.zeros((2, block), np.float32)
         self._smallest = np.zeros((2, block + 1), np.float32)
@@ -91,33 +108,37 @@ class Kalman:
     def learn(self, spectra: Spectra, mic: np.ndarray) -> None:
         errors = mic - self._echoes
         if not math.isfinite(errors[MAIN] @ errors[SHADOW]) or not math.isfinite(mic @ mic):
-            self._restart((MAIN, SHADOW))
+            self._restart(spectra)
             self.energies[:], self.noise[:] = 0, 0
             return
-        self._set_prior(spectra, mic)
-        if self.next != STAY:
-            self.age = 0
+        talking = self._set_prior(spectra, mic)
         if self.next == ADOPT:
+            spectra.loud.clear()
+            self.age = 0
             self.W[MAIN], self.C[MAIN], errors[MAIN] = self.W[SHADOW], self.C[SHADOW], errors[SHADOW]
             self.energies[:, MAIN] = self.energies[:, SHADOW]
         elif self.next == RESTART:
-            self._restart((MAIN,))
-            errors[MAIN] = mic
-            self.energies[:, MAIN] = self.energies[:, 2]
-        E = spectra.error_spectra(errors)
+            self._restart(spectra)
+            errors[:] = mic
+            self.energies[:, : SHADOW + 1] = self.energies[:, 2:3]
+        rows = np.array([spectra.older(MEMORY), spectra.older(RECENT)])
+        older = spectra.mics[rows] - spectra.estimates(self.W, rows)
+        E = spectra.error_spectra(np.concatenate([errors, older]))
         smooth(self.noise, MAIN, E, MAIN, self.noise_share)
+        around(E, self._older_noise)
         floor = np.float32(1e-9 * self.loudest + 1e-30)
-        gradients(spectra.X, spectra.newest, self.C, self.noise, E, floor, self._S, self._G)
+        gradients(
+            spectra.X, spectra.newest, rows, self.C, self.noise, self._older_noise, E, floor,
+            self._S, self._between, self._G,
+        )  # fmt: skip
         step = spectra.constrained(self._G)
-        if self.age < self.first_seconds:
-            E = spectra.error_spectra(mic - spectra.estimates(self.W + step))
-            gradients(spectra.X, spectra.newest, self.C, self.noise, E, floor, self._S, self._G)
-            step += spectra.constrained(self._G)
         update(
             spectra.X, spectra.newest, self.W, self.C, step, self._S, self.keep, self.beta, self._least(), self.decay
         )
         left = mic - spectra.estimates(self.W[SHADOW:])
         smooth(self.noise, SHADOW, spectra.error_spectra(left), 0, self.noise_share)
+        if talking:
+            spectra.remember()
         self._judge(errors, mic)
 
     def _least(self) -> np.ndarray:
@@ -128,42 +149,42 @@ class Kalman:
 
     def _judge(self, errors: np.ndarray, mic: np.ndarray) -> None:
         """What the next frame does about the two filters."""
-        echo = mic - errors[MAIN]
-        pairs = ((errors[MAIN], errors[MAIN]), (errors[SHADOW], errors[SHADOW]), (mic, mic), (echo, echo), (echo, mic))
-        self.energies += self.energy_shares * ([float(a @ b) for a, b in pairs] - self.energies)
-        (main, shadow, heard, *_), (long_main, long_shadow, _, predicted, fits), lasting = self.energies.tolist()
-        gone = not NARROW * predicted < fits < WIDE * predicted or self.age < self.first_seconds
+        now = np.array([float(a @ a) for a in (errors[MAIN], errors[SHADOW], mic)])
+        self.energies += self.energy_shares * (now - self.energies)
+        (main, shadow, heard), (long_main, long_shadow, _) = self.energies.tolist()
+        self.wins += self.wins_share * ((now[SHADOW] < LONG_BETTER * now[MAIN]) - self.wins)
+        young = self.age < self.first_seconds
         self.next = STAY
-        if main > LOST * heard and shadow >= heard:
+        if main > LOST * heard:
             self.next = RESTART
         elif (
             shadow < BETTER * main
             and long_shadow < LONG_BETTER * long_main
             and main > POOR * heard
-            and (gone or lasting[SHADOW] < LONG_BETTER * lasting[MAIN])
+            and (young or self.wins > MOSTLY)
         ):
             self.next = ADOPT
         elif shadow > WORSE * main:
             self.W[SHADOW], self.C[SHADOW] = self.W[MAIN], self.C[MAIN]
             self.energies[:, SHADOW] = self.energies[:, MAIN]
 
-    def _set_prior(self, spectra: Spectra, mic: np.ndarray) -> None:
-        """Over the first second of far activity the prior follows mic power / far power."""
+    def _set_prior(self, spectra: Spectra, mic: np.ndarray) -> bool:
+        """Over the first second of far activity the prior follows mic power / far power. Is there a far end now?"""
         far = spectra.far[spectra.block :]
         power = float(far @ far)
         self.loudest = max(self.loudest, power)
         if power <= 1e-4 * self.loudest:
-            return
+            return False
         self.age += 1
         if self.active >= self.first_second:
-            return
+            return True
         self.active += 1
         X = spectra.X[spectra.newest]
         self.powers += np.abs(spectra.error_spectra(mic[None]))[0] ** 2, 0.5 * np.abs(X) ** 2
         heard, played = self.powers
         total = float(played.sum())
         if not total > 0:  # a far end so soft that its square is nothing
-            return
+            return False
         mean = float(heard.sum()) / total
         own = heard[: self.low] / (played[: self.low] + 1e-6 * played.max())
         gain = np.full(len(heard), mean, np.float32)
@@ -173,12 +194,15 @@ class Kalman:
         self.C *= falling  # the first syllable was softer than the room's noise
         self.C += rising * self.decay[:, None]
         self.gain = gain
+        return True
 
-    def _restart(self, which: tuple[int, ...]) -> None:
+    def _restart(self, spectra: Spectra) -> None:
+        """Both filters begin again, and what was heard of another path is not asked for."""
         self.resets += 1
-        for i in which:
-            self.W[i] = 0
-            self.C[i] = self.gain * self.decay[:, None]
+        self.age = 0
+        self.W[:] = 0
+        self.C[:] = self.gain * self.decay[:, None]
+        spectra.loud.clear()
 
     def to_state(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
         arrays = {"W": as_real(self.W), "C": self.C, "noise": self.noise, "energies": self.energies}
@@ -189,15 +213,17 @@ class Kalman:
             "next": self.next,
             "resets": self.resets,
             "age": self.age,
+            "wins": self.wins,
         }
         return arrays, meta
 
     def adopt(self, arrays: dict[str, np.ndarray], meta: dict[str, Any]) -> None:
         self.W[:], self.C[:], self.noise[:] = as_complex(arrays["W"]), arrays["C"], arrays["noise"]
-        self.energies[:], self.powers[:] = arrays["energies"], arrays["powers"]
+        self.energies[:], self.powers[:] = arrays["energies"][:2, :3], arrays["powers"]  # older files had more sums
         self.gain[:] = arrays["gain"]
         self.active, self.next, self.resets = int(meta["active"]), int(meta["next"]), int(meta["resets"])
         self.loudest, self.age = float(meta["loudest"]), int(meta["age"])
+        self.wins = float(meta.get("wins", 0.0))
 
 
 @kernel(reassociate=True)
@@ -209,34 +235,63 @@ def smooth(noise, which, E, row, share):
 
 
 @kernel(reassociate=True)
-def gradients(X, newest, C, noise, E, floor, S, G):
-    """S = ½Σ|X|²C + Ψ and G = conj(X)·C/S·E, for each filter."""
-    partitions, bins = X.shape
-    half = np.float32(0.5)
-    for i in range(C.shape[0]):
+def around(E, noise):
+    """Ψ': |E|² of the older frames, the rows after the current ones, averaged over five bins."""
+    filters, bins = noise.shape
+    for i in range(filters):
         for k in range(bins):
-            S[i, k] = max(noise[i, k], floor)
+            total = np.float32(0)
+            for j in range(k - 2, k + 3):
+                e = E[filters + i, min(max(j, 0), bins - 1)]
+                total += e.real * e.real + e.imag * e.imag
+            noise[i, k] = np.float32(0.2) * total
+
+
+@kernel(reassociate=True)
+def gradients(X, newest, rows, C, noise, older_noise, E, floor, S, between, G):
+    """G = C·(conj(X)·z + conj(X')·z') for each filter, z and z' in the place of both frames' errors in E."""
+    filters, partitions, bins = C.shape
+    half = np.float32(0.5)
+    for i in range(filters):
+        other = filters + i
+        for k in range(bins):
+            S[i, k], S[other, k] = max(noise[i, k], floor), max(older_noise[i, k], floor)
+            between[i, k] = 0
         for p in range(partitions):
-            row = (newest + p) % partitions
+            row, old = (newest + p) % X.shape[0], (rows[i] + p) % X.shape[0]
             for k in range(bins):
-                x = X[row, k]
-                S[i, k] += half * (x.real * x.real + x.imag * x.imag) * C[i, p, k]
+                x, o = X[row, k], X[old, k]
+                c = half * C[i, p, k]
+                S[i, k] += (x.real * x.real + x.imag * x.imag) * c
+                S[other, k] += (o.real * o.real + o.imag * o.imag) * c
+                between[i, k] += x * np.conj(o) * c
+        if rows[i] == newest:  # there is no older frame
+            for k in range(bins):
+                E[i, k] /= S[i, k]
+                E[other, k] = 0
+        else:
+            for k in range(bins):
+                b = between[i, k]
+                share = b / S[other, k]
+                rest = max(S[i, k] - (share.real * b.real + share.imag * b.imag), noise[i, k], floor)
+                z = (E[i, k] - share * E[other, k]) / rest
+                E[i, k], E[other, k] = z, (E[other, k] - np.conj(b) * z) / S[other, k]
         for p in range(partitions):
-            row = (newest + p) % partitions
+            row, old = (newest + p) % X.shape[0], (rows[i] + p) % X.shape[0]
             for k in range(bins):
-                G[i, p, k] = np.conj(X[row, k]) * E[i, k] * (C[i, p, k] / S[i, k])
+                G[i, p, k] = (np.conj(X[row, k]) * E[i, k] + np.conj(X[old, k]) * E[other, k]) * C[i, p, k]
 
 
 @kernel(reassociate=True)
 def update(X, newest, W, C, step, S, keep, beta, least, decay):
     """W += step, then C ← A²(1 − β·½μ|X|²)C + (1 − A²)|W|², kept above its least."""
-    partitions, bins = X.shape
+    partitions, bins = C.shape[1:]
     one = np.float32(1)
     for i in range(C.shape[0]):
         keep2 = keep[i] * keep[i]
         half_beta = np.float32(0.5) * beta[i]
         for p in range(partitions):
-            row = (newest + p) % partitions
+            row = (newest + p) % X.shape[0]
             for k in range(bins):
                 w = W[i, p, k] + step[i, p, k]
                 W[i, p, k] = w

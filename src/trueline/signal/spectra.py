@@ -1,6 +1,9 @@
 """Long filters in the frequency domain: the tail is cut into partitions of one block, and each block is filtered by
 overlap-save: y = last half of irfft(Σ_p X_p·W_p), X_p the spectrum of the last two blocks p blocks ago.
 
+A method may look back: ``memory`` more frames are kept, and those with a far end can be asked for again. Each frame's
+spectrum is kept once, in a ring, however many partitions and older frames use it.
+
 A frame may be filled in pieces of any size, one sample included. The weights stand still inside a frame, so a piece's
 output is what the whole frame's would have been, to rounding, with no delay; learning happens when the frame is full
 and sees the same numbers however it was filled. FFTs are SciPy's, in single precision; what is between them is
@@ -9,11 +12,14 @@ compiled.
 
 from __future__ import annotations
 
+import collections
 from typing import Any, Protocol
 
 import numpy as np
 
 from .._jit import kernel
+
+GOLDEN = 0.6180339887498949  # its multiples, modulo 1, go everywhere and do not return
 
 
 class Rule(Protocol):
@@ -25,17 +31,20 @@ class Rule(Protocol):
 
 
 class Spectra:
-    """The far end as a filter sees it: the frame being filled and the spectra of the last frames, newest first."""
+    """Both ends as a filter sees them: the frame being filled, and a ring of the last ones, each a row after its successor."""
 
-    def __init__(self, block: int, partitions: int) -> None:
+    def __init__(self, block: int, partitions: int, memory: int = 0) -> None:
         from scipy import fft
 
-        self.block, self.partitions, self.bins = block, partitions, block + 1
+        self.block, self.partitions, self.memory, self.bins = block, partitions, memory, block + 1
         self.far = np.zeros(2 * block, np.float32)  # the previous block, then the current one
         self.mic = np.zeros(block, np.float32)
         self.fill = 0
-        self.X = np.zeros((partitions, self.bins), np.complex64)
+        self.X = np.zeros((partitions + memory, self.bins), np.complex64)
+        self.mics = np.zeros((partitions + memory, block) if memory else (0, block), np.float32)
         self.newest = 0
+        self.frames = 0
+        self.loud: collections.deque[int] = collections.deque()  # the remembered frames' numbers, oldest first
         self._rfft, self._irfft = fft.rfft, fft.irfft
 
     def process(self, rule: Rule, far: np.ndarray, mic: np.ndarray, out: np.ndarray) -> None:
@@ -52,6 +61,9 @@ class Spectra:
             self.fill += count
             done += count
             if self.fill == self.block:
+                self.frames += 1
+                if self.loud and self.loud[0] < self.frames - self.memory:
+                    self.loud.popleft()
                 rule.learn(self, self.mic)
                 self._turn()
 
@@ -59,16 +71,30 @@ class Spectra:
         self.far[: self.block] = self.far[self.block :]
         self.far[self.block :] = 0
         self.fill = 0
-        self.newest = (self.newest - 1) % self.partitions
+        self.newest = (self.newest - 1) % len(self.X)
+
+    def remember(self) -> None:
+        """Let the current frame be one of those that ``older`` gives."""
+        self.mics[self.newest] = self.mic
+        self.loud.append(self.frames)
+
+    def older(self, span: int) -> int:
+        """The row of one of the last ``span`` remembered frames, another each time; the current one if there is none."""
+        count = min(span, len(self.loud))
+        if not count:
+            return self.newest
+        pick = int(count * (GOLDEN * self.frames % 1))
+        return (self.newest + self.frames - self.loud[-1 - pick]) % len(self.X)
 
     def silence(self) -> None:
         """Forget the sound, not what was learned."""
         self.far[:], self.mic[:], self.X[:], self.fill = 0, 0, 0, 0
+        self.loud.clear()
 
-    def estimates(self, W: np.ndarray) -> np.ndarray:
-        """The echo that each filter in W predicts for the current frame."""
+    def estimates(self, W: np.ndarray, rows: np.ndarray | None = None) -> np.ndarray:
+        """The echo that each filter in W predicts for the current frame, or for the frame at a row of its own."""
         Y = np.empty((W.shape[0], self.bins), np.complex64)
-        products(self.X, self.newest, W, Y)
+        products(self.X, np.full(len(W), self.newest) if rows is None else rows, W, Y)
         return self._irfft(Y)[:, self.block :]
 
     def error_spectra(self, errors: np.ndarray) -> np.ndarray:
@@ -89,13 +115,18 @@ class Spectra:
 
     def to_state(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
         # Order newest first, so that the file does not depend on where the ring stands.
-        return {"far": self.far, "frame": self.mic, "spectra": as_real(np.roll(self.X, -self.newest, 0))}, {
-            "fill": self.fill
-        }
+        arrays = {"far": self.far, "frame": self.mic, "spectra": as_real(np.roll(self.X, -self.newest, 0))}
+        if self.memory:
+            arrays |= {"mics": np.roll(self.mics, -self.newest, 0), "loud": np.array(self.loud, float)}
+        return arrays, {"fill": self.fill, "frames": self.frames}
 
     def adopt(self, arrays: dict[str, np.ndarray], meta: dict[str, Any]) -> None:
         self.far[:], self.mic[:], self.fill = arrays["far"], arrays["frame"], int(meta["fill"])
-        self.X[:], self.newest = as_complex(arrays["spectra"]), 0
+        rows = as_complex(arrays["spectra"])
+        self.X[: len(rows)], self.newest, self.frames = rows, 0, int(meta.get("frames", 0))
+        if "mics" in arrays:  # not in files from before frames were remembered
+            self.mics[:] = arrays["mics"]
+            self.loud = collections.deque(int(number) for number in arrays["loud"])
 
 
 def as_real(values: np.ndarray) -> np.ndarray:
@@ -108,13 +139,12 @@ def as_complex(values: np.ndarray) -> np.ndarray:
 
 
 @kernel(reassociate=True)
-def products(X, newest, W, Y):
-    """Y_i = Σ_p X_p·W_ip."""
-    partitions = X.shape[0]
+def products(X, rows, W, Y):
+    """Y_i = Σ_p X_p·W_ip, X_0 at the row of filter i."""
     for i in range(W.shape[0]):
         for k in range(X.shape[1]):
             Y[i, k] = 0
-        for p in range(partitions):
-            row = (newest + p) % partitions
+        for p in range(W.shape[1]):
+            row = (rows[i] + p) % X.shape[0]
             for k in range(X.shape[1]):
                 Y[i, k] += X[row, k] * W[i, p, k]
