@@ -21,6 +21,7 @@ from . import spec as specs
 from .drift import WIDEST, WINDOW, Drift
 from .shape import LIMIT
 
+_encode = msgspec.json.Encoder().encode
 CHUNK = 256  # rows applied without a pause
 
 
@@ -41,7 +42,7 @@ class Live:
         self.mid, self.name, self.spec, self.parent, self.start = mid, name, spec, parent, start
         self.shape = specs.shape_of(spec)
         self.classes: list[Any] = list(spec.get("classes") or ())
-        self.codes = {msgspec.json.encode(label): k for k, label in enumerate(self.classes)}
+        self.codes = {_encode(label): k for k, label in enumerate(self.classes)}
         if self.classes == [0, 1]:
             self.codes |= {b"false": 0, b"true": 1}
         self.columns = list(self.shape.columns)
@@ -76,18 +77,20 @@ class Live:
 
     def label(self, label: Any) -> bytes:
         """The stored form of a label."""
+        if type(label) is float and not self.classes and -1e100 <= label <= 1e100:
+            return _encode(label)
         if not self.classes:
             if isinstance(label, bool) or not isinstance(label, (int, float)) or not -1e100 <= label <= 1e100:
                 raise DataError(f"field 'label' is {specs.shown(label)}; give a finite number", where="label")
-            return msgspec.json.encode(float(label))
+            return _encode(float(label))
         small = isinstance(label, (str, bool)) or (isinstance(label, (int, float)) and abs(label) < 2**53)
-        coded = msgspec.json.encode(label) if small else b""
+        coded = _encode(label) if small else b""
         if small and isinstance(label, float) and label.is_integer():
-            coded = msgspec.json.encode(int(label))
+            coded = _encode(int(label))
         if coded not in self.codes:
             known = ", ".join(map(str, self.classes[:8]))
             raise DataError(f"field 'label' is {specs.shown(label)}; give one of {known}", where="label")
-        return msgspec.json.encode(self.classes[self.codes[coded]])
+        return _encode(self.classes[self.codes[coded]])
 
     def target(self, label: bytes) -> float:
         """A stored label as the learner takes it: a number, ±1, or the number of its class."""

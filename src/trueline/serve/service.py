@@ -119,52 +119,52 @@ class Service(Writer):
     # ---- labels
     def _labels(self, job: Job, live: Live, known: dict[str, Entry], group: Group) -> None:
         """Each row on its own."""
-        answers = []
+        answers: list[dict[str, Any]] = []
+        mid, name, at, first = live.mid, live.name, group.at, live.position
+        last = group.last.get(mid, first)
         for row in job.rows:
-            try:
-                entry, again = self._entry(live, row, known, group)
-            except Refused as refusal:
-                answers.append({"id": row.id, "status": refusal.status, "position": live.position} | refusal.body)
-                continue
-            answer: dict[str, Any] = {"model": live.name}
-            if row.id is not None:
-                answer["id"] = row.id
-            if again:
-                self.counts["replays"] += 1
-                answer["replay"] = True
+            id, features, label, weight = row
+            entry = known.get(id) if id is not None else None
+            if entry is not None or features is None:
+                try:
+                    entry = self._waiting(row, entry, group)
+                except Refused as refusal:
+                    answers.append({"id": id, "status": refusal.status, "position": first} | refusal.body)
+                    continue
+                if entry.seq:
+                    self.counts["replays"] += 1
+                    answers.append({"model": name, "id": id, "replay": True, "position": entry.seq})
+                    continue
             else:
-                entry.label, entry.weight = row.label, row.weight
-                entry.seq = group.last[live.mid] = group.last.get(live.mid, live.position) + 1
-                group.learns.append((live.mid, row.id, entry))
-            answer["position"] = entry.seq
-            answers.append(answer)
+                entry = Entry(None, features, None, first, at)
+                if id is not None:
+                    known[id] = entry
+            last += 1
+            entry.label, entry.weight, entry.seq = label, weight, last
+            group.learns.append((mid, id, entry))
+            answers.append(
+                {"model": name, "position": last} if id is None else {"model": name, "id": id, "position": last}
+            )
+        group.last[mid] = last
         job.finish = lambda: answers
 
-    def _entry(self, live: Live, row: Row, known: dict[str, Entry], group: Group) -> tuple[Entry, bool]:
-        """The entry that a label belongs to, and whether it was learned before."""
-        id = row.id
-        entry = None if id is None else known.get(id)
+    def _waiting(self, row: Row, entry: Entry | None, group: Group) -> Entry:
+        """The entry that a label belongs to; it has its position already if the label was learned before."""
         if entry is None:
-            if row.features is None:
-                raise Refused(
-                    404,
-                    f"no prediction has the id {shown(id)}; give its features in the same request to learn it",
-                    "id",
-                )
-            entry = Entry(None, row.features, None, live.position, group.at)
-            if id is not None:
-                known[id] = entry
-            return entry, False
+            raise Refused(
+                404,
+                f"no prediction has the id {shown(row.id)}; give its features in the same request to learn it",
+                "id",
+            )
         if entry.label is not None:
             if entry.label != row.label or entry.weight != row.weight:
                 raise Refused(
-                    409, f"id {shown(id)} was learned with another label or weight", "label", position=entry.seq
+                    409, f"id {shown(row.id)} was learned with another label or weight", "label", position=entry.seq
                 )
-            return entry, True
-        if entry.expired or entry.at < group.at - self.retention:
+        elif entry.expired or entry.at < group.at - self.retention:
             raise Refused(
                 410,
-                f"the prediction {shown(id)} has expired: the service keeps predictions for {self.retention:g} s",
+                f"the prediction {shown(row.id)} has expired: the service keeps predictions for {self.retention:g} s",
                 "id",
             )
-        return entry, False
+        return entry

@@ -28,6 +28,7 @@ from .intake import Refused, Row
 from .live import CHUNK, Label, Live
 from .store import CHECKPOINT_EVERY, Entry, Store, StoreFailure, StoreFull
 
+_encode = msgspec.json.Encoder().encode
 LARGEST_GROUP = 4_096  # rows
 UNKNOWN = "the store failed: the outcome is unknown; retry with the same id after the service is back"
 SHOWN = 12  # recent rows on the page
@@ -206,7 +207,7 @@ class Writer:
             group, jobs = self._resolve(jobs)
             for mid, entries in group.asked.items():
                 for entry, made in zip(entries, self.by_mid[mid].predict([entry.features for entry in entries])):
-                    entry.made, entry.output = made, msgspec.json.encode(made)
+                    entry.made, entry.output = made, _encode(made)
             self.store.put("prediction", [
                 (e.pid, mid, id, e.features, e.output, e.position, e.at) for id, mid, e in group.predictions
             ])  # fmt: skip
