@@ -35,26 +35,27 @@ _SAFETY = 8.0
 _MARGIN = 1.0
 
 
-def levers(inverse: np.ndarray, mean: np.ndarray | None, noise: np.ndarray) -> np.ndarray:
-    """lever_j per coefficient, the intercept first when there is a mean."""
-    rows = inverse if mean is None else np.vstack([mean @ inverse, inverse])
-    return np.sqrt(rows**2 @ noise)
+def squared_rows(inverse: np.ndarray, mean: np.ndarray | None) -> np.ndarray:
+    """(G⁻¹)_ji², the intercept's row first when there is a mean."""
+    rows = inverse if mean is None else np.concatenate([(mean @ inverse)[None], inverse])
+    return rows * rows
 
 
 def arithmetic_errors(
-    inverse: np.ndarray,
-    mean: np.ndarray | None,
+    rows2: np.ndarray,
     beta: np.ndarray,
     noise: np.ndarray,
     target_noise: float,
     squares: np.ndarray,
     target_square: float,
 ) -> np.ndarray:
-    """Absolute errors of [intercept and] coefficients that the arithmetic may have caused, before rounding."""
+    """Absolute errors of [intercept and] coefficients that the arithmetic may have caused, before rounding.
+
+    ``rows2`` are the :func:`squared_rows`.
+    """
     noise = noise + UNIT_DOUBLED * squares
-    target_noise = target_noise + UNIT_DOUBLED * target_square
-    size = np.sqrt(target_noise + noise @ beta**2)
-    return _SAFETY * levers(inverse, mean, noise) * size
+    size = math.sqrt(target_noise + UNIT_DOUBLED * target_square + float(noise @ (beta * beta)))
+    return np.sqrt(rows2 @ noise) * (_SAFETY * size)
 
 
 def intercept_error(
@@ -64,14 +65,13 @@ def intercept_error(
 
     A sum of n terms errs by about u√(n Σ(x − c)²) = noise·√n/(4√Σ(x − c)²).
     """
-    weights = np.append(beta, 1.0)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        sums = np.where(noise > 0, noise / np.sqrt(squares * max(n, 1)), 0.0)
+    sums2 = noise * noise / (np.maximum(squares, np.finfo(float).tiny) * max(n, 1))  # no noise without squares
     rounding = UNIT_DOUBLED * (abs(target_mean) + float(np.abs(beta) @ np.abs(mean)))
-    return _SAFETY * (float(np.sqrt((weights**2) @ (sums**2))) + rounding)
+    return _SAFETY * (math.sqrt(float((beta * beta) @ sums2[:-1]) + sums2[-1]) + rounding)
 
 
 def data_errors(
+    rows2: np.ndarray,
     inverse: np.ndarray,
     mean: np.ndarray | None,
     beta: np.ndarray,
@@ -81,11 +81,11 @@ def data_errors(
     n: int,
 ) -> np.ndarray:
     """Absolute errors that half a unit in the last place of every entry may cause."""
-    spread = np.diagonal(inverse).clip(min=0.0)
+    spread = np.diagonal(inverse)
     if mean is not None:
         spread = np.concatenate([[mean @ inverse @ mean + 1.0 / max(n, 1)], spread])
-    moved = (target_rounding + rounding @ beta**2) / max(n, 1)
-    return np.sqrt(spread.clip(min=0.0) * moved) + levers(inverse, mean, rounding) * np.sqrt(max(rss, 0.0) / max(n, 1))
+    moved = (target_rounding + float(rounding @ (beta * beta))) / max(n, 1)
+    return np.sqrt(np.maximum(spread, 0.0) * moved) + np.sqrt(rows2 @ rounding) * math.sqrt(max(rss, 0.0) / max(n, 1))
 
 
 def rounding_squares(raw_squares: np.ndarray, integer: np.ndarray) -> np.ndarray:

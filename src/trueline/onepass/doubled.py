@@ -52,6 +52,15 @@ def add(ah, al, bh, bl):
     return s, e - (s - h)
 
 
+def add_single(ah, al, b):
+    """(ah + al) + b."""
+    s = ah + b
+    t = s - ah
+    e = ((ah - (s - t)) + (b - t)) + al
+    h = s + e
+    return h, e - (h - s)
+
+
 def multiply(ah, al, bh, bl):
     """(ah + al) · (bh + bl)."""
     p = ah * bh

@@ -109,28 +109,34 @@ def _sum_exactly(parts: list[np.ndarray], tail: np.ndarray) -> tuple[np.ndarray,
 
 def _unweighted(high: np.ndarray, low: np.ndarray, level: int) -> tuple:
     (w, n), sigma = high.shape, _sigma(high)
-    both = _space("both", (2 * w, n))
-    S, T = both[:w], both[w:]
+    lines = _space("lines", (2 * w + 1, n))  # 1, S and T: products with 1 are the sums
+    lines[0] = 1.0
+    S, T = lines[1 : w + 1], lines[w + 1 :]
     np.add(high, sigma, out=S)
     S -= sigma
     R = np.subtract(high, S, out=_space("tail", (w, n)))
-    ones = np.ones(n)
     if level == 2:
         sigma = sigma * _SECOND
         np.add(R, sigma, out=T)
         T -= sigma
         R -= T
-        made = both @ both.T  # all of it exact, and half the work for BLAS
-        # Two exact products: their sum need not be exact, so they stay apart.
-        exact, sums = [made[:w, :w], made[:w, w:], made[w:, :w], made[w:, w:]], [S @ ones, T @ ones]
+        made = lines @ lines.T  # all of it exact, and half the work for BLAS
+        # Exact products: the sum of two need not be exact, so that its error is kept.
+        sums, tail = two_sum(made[1 : w + 1, : w + 1], made[w + 1 :, : w + 1])
+        for more in (made[1 : w + 1, w + 1 :], made[w + 1 :, w + 1 :]):
+            sums[:, 1:], error = two_sum(sums[:, 1:], more)
+            tail[:, 1:] += error
         S += T
     else:
-        exact, sums = [S @ S.T], [S @ ones]
+        made = lines[: w + 1] @ lines[: w + 1].T
+        sums, tail = made[1:], 0.0
     R += low
     np.multiply(R, 0.5, out=T)
-    T += S
-    P = R @ T.T
-    return *_sum_exactly(sums, R @ ones), *_sum_exactly(exact, P + P.T)
+    S += T
+    P = R @ lines[: w + 1].T
+    P[:, 1:] += P[:, 1:].T.copy()
+    h, e = two_sum(sums, tail + P)
+    return h[:, 0], e[:, 0], h[:, 1:], e[:, 1:]
 
 
 def _slices(high: np.ndarray, low: np.ndarray, level: int) -> tuple[list[np.ndarray], np.ndarray]:

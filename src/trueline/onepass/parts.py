@@ -124,8 +124,13 @@ def symmetric(
     The halves of a merge would round differently, so one is mirrored. A strip's temporaries stay in a core's cache,
     where those of whole matrices would go through memory some forty times.
     """
-    pair = np.empty((width, width)), np.empty((width, width))
     step = max(1, _STRIP // max(width, 1))
+    if step >= width:
+        found, below = made(slice(width), slice(width)), _below(width)
+        for matrix in found:
+            matrix[below] = matrix.T[below]
+        return found
+    pair = np.empty((width, width)), np.empty((width, width))
     for start in range(0, width, step):
         rows, columns = slice(start, min(start + step, width)), slice(start, width)
         below = _below(rows.stop - start)

@@ -16,7 +16,7 @@ import numpy as np
 
 from ..certify.records import Assumption, ExactCertificate, Status
 from ..errors import DataError
-from .digits import digits_of, levers
+from .digits import digits_of, squared_rows
 from .doubled import UNIT
 from .moments import Moments
 from .parts import Part
@@ -90,7 +90,9 @@ def _certificate(
     found = []
     for t in range(B.shape[1]):
         size = np.sqrt((B[:, t] ** 2).sum()) + np.sqrt(squares) @ np.abs(beta[:, t])
-        errors = np.sqrt(np.maximum(spread, 0)) * size + levers(inverse, mean, squares) * np.sqrt(rss[t])
+        errors = np.sqrt(np.maximum(spread, 0)) * size + np.sqrt(squared_rows(inverse, mean) @ squares) * np.sqrt(
+            rss[t]
+        )
         values = beta[:, t] if mean is None else np.concatenate([[intercept[t]], beta[:, t]])
         found.append(digits_of(_UNITS * UNIT * errors, values))
     short = d - rank

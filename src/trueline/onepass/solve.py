@@ -18,7 +18,7 @@ import numpy as np
 
 from .._jit import kernel
 from . import doubled
-from .doubled import add, divide, subtract_product, two_prod
+from .doubled import add_single, divide, subtract_product, two_prod
 
 Pair = tuple[np.ndarray, np.ndarray]
 
@@ -105,7 +105,7 @@ class Factor:
         for _ in range(12):
             left = residual(self.scaled, (bh, bl), (ch, cl))
             step = inverse @ left
-            bh, bl = add(bh, bl, step, 0.0 * step)
+            bh, bl = add_single(bh, bl, step)
             moved = float(np.abs(step).max(initial=0.0))
             # Steps shrink by one factor: stop when the next would be lost in double-double.
             if moved * moved <= 2.0**-85 * last * size:

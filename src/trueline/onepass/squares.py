@@ -15,7 +15,7 @@ import numpy as np
 from ..certify.records import Assumption, ExactCertificate, Status
 from ..errors import UsageError
 from . import doubled
-from .digits import arithmetic_errors, data_errors, digits_of, intercept_error, rounding_squares
+from .digits import arithmetic_errors, data_errors, digits_of, intercept_error, rounding_squares, squared_rows
 from .moments import Moments
 from .parts import Part
 from .solve import Factor, Pair, factored, quadratic, residual
@@ -129,18 +129,19 @@ def _certificate(
     squares = np.diagonal(part.products[0]) if fit_intercept else part.raw_squares()
     arithmetic, data = [], []
     hidden: list[str] = []
+    rows2 = squared_rows(factor.inverse, mean)
+    shown = np.concatenate([[True], factor.kept]) if fit_intercept else factor.kept
     for t in range(k):
-        values = np.concatenate([[intercept[t]], beta[:, t]]) if fit_intercept else beta[:, t]
-        shown = np.concatenate([[True], factor.kept]) if fit_intercept else factor.kept
+        values = np.concatenate([intercept[t : t + 1], beta[:, t]]) if fit_intercept else beta[:, t]
         found = arithmetic_errors(
-            factor.inverse, mean, beta[:, t], part.noise[:d], part.noise[d + t], squares[:d], squares[d + t]
+            rows2, beta[:, t], part.noise[:d], float(part.noise[d + t]), squares[:d], float(squares[d + t])
         )
         if mean is not None:
             of = [*range(d), d + t]
-            found[0] += intercept_error(
-                mean, beta[:, t], part.mean[0][d + t], part.noise[of], np.diagonal(part.products[0])[of], part.n
-            )
-        moved = data_errors(factor.inverse, mean, beta[:, t], rounding[:d], rounding[d + t], rss[t], part.n)
+            found[0] += intercept_error(mean, beta[:, t], part.mean[0][d + t], part.noise[of], squares[of], part.n)
+        moved = data_errors(
+            rows2, factor.inverse, mean, beta[:, t], rounding[:d], float(rounding[d + t]), float(rss[t]), part.n
+        )
         arithmetic.append(digits_of(found[shown], values[shown]))
         if arithmetic[-1] < _FEW:
             names = [*(["the intercept"] if fit_intercept else []), *terms]
@@ -148,11 +149,13 @@ def _certificate(
         data.append(digits_of(moved[shown], values[shown]))
     # ‖Xᵀr‖/(‖X‖‖r‖) of the coefficients as they are returned, rounded to float64.
     lengths = np.sqrt(np.maximum(squares[:d].sum() * rss, 0.0))
-    undone = _undo(factor)
+    scale = factor.scale[:, None]
     # Without null vectors hi + lo solves the equations, so that what is left of hi alone is G·lo.
-    left = undone[0] @ low if not factor.combinations else residual(undone, (beta, 0.0 * beta), right)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        angle = np.where(lengths > 0, np.sqrt((left**2).sum(axis=0)) / lengths, 0.0)
+    if factor.combinations:
+        left = residual(factor.scaled, (beta / scale, 0.0 * beta), (right[0] * scale, right[1] * scale)) / scale
+    else:
+        left = (factor.scaled[0] @ (low / scale)) / scale
+    angle = np.sqrt((left * left).sum(axis=0)) / np.where(lengths > 0, lengths, np.inf)
     dropped = tuple(terms[j] for j in factor.combinations)
     advice = ""
     if dropped:
@@ -182,11 +185,6 @@ def _certificate(
         dropped=dropped,
         orthogonality=float(angle.max(initial=0.0)),
     )
-
-
-def _undo(factor: Factor) -> Pair:
-    outer = 1.0 / (factor.scale[:, None] * factor.scale[None, :])
-    return factor.scaled[0] * outer, factor.scaled[1] * outer
 
 
 def _explain(terms: Sequence[str], j: int, gamma: np.ndarray) -> str:

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from . import exact
-from .doubled import add, divide, subtract_product, two_sum
+from .doubled import add, add_single, divide, subtract_product, two_sum
 from .given import Chosen, Given, Piece, count, cut, joined, tiles
 from .parts import Part, symmetric
 
@@ -71,7 +71,7 @@ class Open:
             gh, gl = two_sum(H[i, j], E[i, j])
             return subtract_product(gh, gl, sh[i, None], sl[i, None], mh[None, j], ml[None, j])
 
-        mean = add(mh, ml, self.shift, np.zeros_like(mh))
+        mean = add_single(mh, ml, self.shift)
         return Part(self.n, self.weight, mean, symmetric(centred, len(mh)), self.noise, self.log_weight)
 
 
