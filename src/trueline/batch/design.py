@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 
 from .. import threads
-from .._jit import kernel, teach
-from .columns import DenseColumns, SparseColumns, add_columns, gather
+from .._jit import kernel
+from .products import square_sums, times, transposed_times
 
 BLOCK = 4096
 EXACT_UP_TO = 65_536  # rows; beyond, shift and scale come from a sample
@@ -32,18 +32,6 @@ def standardised_block(X, start, stop, shift, root, out):
             out[i - start, j] = (X[i, j] - shift[j]) * r
         if out.shape[1] > d:
             out[i - start, d] = r
-
-
-@kernel
-def sparse_moments(data, indices, indptr, weights, by_row, mean, square):
-    """Weighted sums of the entries and of their squares, per column, of CSR (by_row) or CSC."""
-    for k in range(indptr.shape[0] - 1):
-        for entry in range(indptr[k], indptr[k + 1]):
-            row = k if by_row else indices[entry]
-            column = indices[entry] if by_row else k
-            x = data[entry]
-            mean[column] += weights[row] * x
-            square[column] += weights[row] * x * x
 
 
 def is_sparse(X: Any) -> bool:
@@ -81,7 +69,6 @@ class Design:
         self.passes = 0.0
         self.shift = np.zeros(self.d)
         self.scale = np.ones(self.d)
-        self._columns: Any = None
         self._root_mean_square: np.ndarray | None = None
         if standardise:
             self._measure(weights, centre and intercept and not self.sparse)
@@ -92,11 +79,8 @@ class Design:
 
     def _measure(self, weights: np.ndarray, centre: bool) -> None:
         if self.sparse:
-            mean, square = np.zeros(self.d), np.zeros(self.d)
-            X = self.X
-            sparse_moments(X.data, X.indices, X.indptr, weights, X.format == "csr", mean, square)
             # Sparse columns are not shifted, so their scale is the root mean square.
-            self.scale = self._root_mean_square = np.sqrt(square)
+            self.scale = self._root_mean_square = np.sqrt(square_sums(self.X, weights))
         else:
             rows = slice(None) if self.n <= EXACT_UP_TO else spread_rows(self.n, 16_384)
             sample, c = self.X[rows], weights[rows]
@@ -185,30 +169,13 @@ class Design:
             total += block.T @ block
         return self.unscaled(total)
 
-    def gathered(self, chosen: np.ndarray, root: np.ndarray) -> Any:
-        """Some columns, not yet standardised, each entry times its row's root weight: what coordinate steps read."""
-        made: Any
-        if self.sparse:
-            if self._columns is None:
-                self._columns = self.X if self.X.format == "csc" else self.X.tocsc()
-            X = self._columns
-            count = int((X.indptr[chosen + 1] - X.indptr[chosen]).sum())
-            out, rows, starts = np.empty(count), np.empty(count, X.indices.dtype), np.empty(len(chosen) + 1, np.int64)
-            gather(X.data, X.indices, X.indptr, chosen, root, out, rows, starts)
-            made = SparseColumns(out, rows, starts)  # type: ignore[call-arg]
-        else:
-            made = DenseColumns(np.multiply(self.X[:, chosen].T, root, order="C"))  # type: ignore[call-arg]
-        teach(made)
-        return made
-
     def lengths(self, c: np.ndarray) -> np.ndarray:
         """‖x̃_j‖ of each column in the rows' weights, exactly."""
         if self._root_mean_square is not None:
             return self._root_mean_square / self.scale
-        first, second = np.zeros(self.d), np.zeros(self.d)
         if self.sparse:
-            sparse_moments(self.X.data, self.X.indices, self.X.indptr, c, self.X.format == "csr", first, second)
-            return np.sqrt(second) / self.scale
+            return np.sqrt(square_sums(self.X, c)) / self.scale
+        second = np.zeros(self.d)
         step = max(16, 1_000_000 // self.d)
         for start in range(0, self.n, step):
             part = self.X[start : start + step] - self.shift
@@ -225,14 +192,9 @@ class Design:
         return out
 
     def _times(self, v: np.ndarray) -> np.ndarray:
-        if self._columns is not None:
-            moved = np.flatnonzero(v)
-            X = self._columns
-            if 3 * int((X.indptr[moved + 1] - X.indptr[moved]).sum()) < X.indptr[-1]:  # few entries: read only those
-                out = np.zeros(self.n)
-                add_columns(X.data, X.indices, X.indptr, moved, v, out)
-                return out
-        if self.sparse or self.X.dtype == np.float64:
+        if self.sparse:
+            return times(self.X, v) if v.any() else np.zeros(self.n)
+        if self.X.dtype == np.float64:
             return np.asarray(self.X @ v, dtype=float)
         out = np.empty(self.n)
         for start in range(0, self.n, BLOCK):  # float32: widened block by block, never as a whole
@@ -241,8 +203,7 @@ class Design:
 
     def _transposed_times(self, g: np.ndarray) -> np.ndarray:
         if self.sparse:
-            X = self.X if self._columns is None else self._columns
-            return np.asarray(X.T @ g, dtype=float)
+            return transposed_times(self.X, g)
         if self.X.dtype == np.float64:
             return g @ self.X
         out = np.zeros(self.d)

@@ -9,6 +9,7 @@ import numpy as np
 from ..errors import DataError, UsageError
 from .design import Design, is_sparse
 from .methods import make_penalty
+from .products import canonical
 from .risk import Risk
 
 
@@ -21,6 +22,7 @@ def as_matrix(X: Any, *, checked: bool = False) -> Any:
         X = X if X.format in ("csr", "csc") else X.tocsr()
         if X.data.dtype not in (np.float64, np.float32):
             X = X.astype(np.float64)
+        X = canonical(X)
         values = X.data
     else:
         X = np.asarray(X)

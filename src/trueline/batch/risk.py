@@ -40,6 +40,18 @@ def evaluate(loss, score, y, c, slope, curvature, start, stop):
 
 
 @kernel
+def evaluate_together(loss, score, y, c, slope, curvature, start, stop):
+    """The same for a loss that finds all three from what they share."""
+    total = 0.0
+    for i in range(start, stop):
+        value, first, second = loss.together(score[i], y[i])
+        total += c[i] * value
+        slope[i] = c[i] * first
+        curvature[i] = c[i] * second
+    return total
+
+
+@kernel
 def evaluate_slope(loss, score, y, c, slope, start, stop):
     """The same for a loss without a curvature."""
     total = 0.0
@@ -93,6 +105,11 @@ class Risk:
     def has_curvature(self) -> bool:
         return callable(getattr(self.loss, "curvature", None))
 
+    @property
+    def evaluator(self) -> Any:
+        """The kernel that fills slopes and curvatures."""
+        return evaluate_together if hasattr(self.loss, "together") else evaluate
+
     def point(self, theta: np.ndarray, scores: np.ndarray | None = None) -> Point:
         """The point of these parameters; ``scores`` saves a pass where they are known."""
         if scores is None:
@@ -103,7 +120,7 @@ class Risk:
         with np.errstate(over="ignore", invalid="ignore"):
             if self.has_curvature:
                 parts = threads.spread(
-                    lambda rows: evaluate(self.loss, scores, self.y, self.c, slope, curvature, *rows),
+                    lambda rows: self.evaluator(self.loss, scores, self.y, self.c, slope, curvature, *rows),
                     row_chunks(len(scores)),
                 )
             else:
@@ -141,7 +158,7 @@ class Risk:
                 np.add(part @ coef, constant, out=scores[some])
                 if self.offset is not None:
                     scores[some] += self.offset[some]
-                value += evaluate(self.loss, scores, self.y, self.c, slope, curvature, start, stop)
+                value += self.evaluator(self.loss, scores, self.y, self.c, slope, curvature, start, stop)
                 g += slope[some] @ part
                 if hessian:
                     own = block[: stop - start]

@@ -40,6 +40,66 @@ def custom_conjugate(part, z, scale, weights):
     return total
 
 
+@kernel
+def separable_value(theta, l1, l2):
+    total = 0.0
+    for j in range(theta.shape[0]):
+        total += l1[j] * abs(theta[j]) + 0.5 * l2[j] * theta[j] * theta[j]
+    return total
+
+
+@kernel
+def separable_conjugate(z, l1, l2, lower, upper, counted):
+    """sup over θ of z·θ − Ω(θ), over the parameters that count."""
+    total = 0.0
+    for j in range(z.shape[0]):
+        if not counted[j]:
+            continue
+        excess = abs(z[j]) - l1[j]
+        best = 0.0
+        if excess > 1e-12 * l1[j]:
+            best = excess / l2[j] if l2[j] > 0.0 else np.inf
+            best = best if z[j] > 0.0 else -best
+        best = min(max(best, lower[j]), upper[j])
+        if not abs(best) < np.inf:
+            return np.inf
+        total += z[j] * best - l1[j] * abs(best) - 0.5 * l2[j] * best * best
+    return total
+
+
+@kernel
+def separable_shrink(z, l1, l2, lower, upper, counted):
+    """The largest factor ≤ 1 at which no parameter that counts has an infinite conjugate."""
+    factor = 1.0
+    for j in range(z.shape[0]):
+        if counted[j] and l2[j] == 0.0:
+            size = abs(z[j])
+            if factor * size > l1[j] and (upper[j] if z[j] > 0.0 else -lower[j]) == np.inf:
+                factor = l1[j] / size
+    return factor
+
+
+@kernel
+def separable_stationarity(theta, gradient, l1, l2, lower, upper, out):
+    """The smallest subgradient of loss + Ω."""
+    for j in range(theta.shape[0]):
+        t = theta[j]
+        g = gradient[j] + l2[j] * t
+        if t > 0.0:
+            g += l1[j]
+        elif t < 0.0:
+            g -= l1[j]
+        elif g > 0.0:
+            g = max(g - l1[j], 0.0)
+        else:
+            g = min(g + l1[j], 0.0)
+        if t <= lower[j]:
+            g = min(g, 0.0)
+        if t >= upper[j]:
+            g = max(g, 0.0)
+        out[j] = g
+
+
 @dataclasses.dataclass
 class ScaledPenalty:
     """Ω(θ) = Σ l1|θ| + ½l2·θ² on [lower, upper], plus Σ strength_g‖θ_g‖, plus a user's part, if any."""
@@ -84,9 +144,18 @@ class ScaledPenalty:
             held[: len(self.weights)] = True
         return ~held
 
+    @functools.cached_property
+    def plain(self) -> np.ndarray:
+        """The held parameters that the arrays describe: in no group and under no user's part."""
+        plain = ~self.free
+        for group in self.groups:
+            plain[group] = False
+        if self.weights is not None:
+            plain[: len(self.weights)] = False
+        return plain
+
     def value(self, theta: np.ndarray) -> float:
-        # Sums, not dot products: on long vectors BLAS would wake its threads for a few microseconds of work.
-        total = float((self.l1 * np.abs(theta)).sum() + 0.5 * (self.l2 * theta * theta).sum())
+        total = float(separable_value(theta, self.l1, self.l2))
         for group, strength in zip(self.groups, self.strengths, strict=True):
             total += float(strength) * float(np.linalg.norm(theta[group]))
         if self.part is not None:
@@ -106,37 +175,17 @@ class ScaledPenalty:
 
     def conjugate(self, z: np.ndarray) -> float:
         """sup over θ of z·θ − Ω(θ); z of the free parameters is taken as 0."""
-        held = ~self.free
         total = 0.0
         if self.part is not None and self.weights is not None:
             total += custom_conjugate(self.part, z, self.scale, self.weights)
-            held[: len(self.weights)] = False
         for group, strength in zip(self.groups, self.strengths, strict=True):
             if np.linalg.norm(z[group]) > strength * (1.0 + 1e-12):
                 return np.inf
-            held[group] = False
-        z, l1, l2 = z[held], self.l1[held], self.l2[held]
-        lower, upper = self.lower[held], self.upper[held]
-        with np.errstate(divide="ignore", invalid="ignore"):
-            inside = np.abs(z) <= l1 * (1.0 + 1e-12)
-            excess = np.sign(z) * np.maximum(np.abs(z) - l1, 0.0)
-            best = np.where(inside, 0.0, np.where(l2 > 0.0, excess / l2, np.sign(z) * np.inf))
-            best = np.clip(best, lower, upper)
-            if not np.isfinite(best).all():
-                return np.inf
-        return total + float((z * best - l1 * np.abs(best) - 0.5 * l2 * best * best).sum())
+        return total + float(separable_conjugate(z, self.l1, self.l2, self.lower, self.upper, self.plain))
 
     def shrink(self, z: np.ndarray) -> float:
         """The largest factor ≤ 1 that brings z into the domain of the conjugate."""
-        held = ~self.free
-        up = held & (self.l2 == 0.0) & np.isinf(self.upper) & (z > 0.0)
-        down = held & (self.l2 == 0.0) & np.isinf(self.lower) & (z < 0.0)
-        for group in self.groups:
-            up[group] = down[group] = False
-        if self.part is not None and self.weights is not None:
-            up[: len(self.weights)] = down[: len(self.weights)] = False
-        limited = up | down
-        factor = float(np.min(self.l1[limited] / np.abs(z[limited]), initial=1.0))
+        factor = float(separable_shrink(z, self.l1, self.l2, self.lower, self.upper, self.plain))
         for group, strength in zip(self.groups, self.strengths, strict=True):
             norm = float(np.linalg.norm(z[group]))
             factor = min(factor, strength / norm if norm > 0.0 and strength > 0.0 else 1.0)
@@ -163,22 +212,22 @@ class ScaledPenalty:
         above = bare & np.isinf(self.lower) & np.isfinite(self.upper) & ((theta < self.upper) | (z < 0.0))
         return below | above
 
-    def stationarity(self, theta: np.ndarray, gradient: np.ndarray) -> np.ndarray:
-        """The smallest subgradient of loss + Ω (for a user's part: the prox residual)."""
-        g = gradient + self.l2 * theta
-        out = np.copysign(np.maximum(np.abs(g) - self.l1, 0.0), g)
-        moved = np.flatnonzero(theta)
-        out[moved] = g[moved] + self.l1[moved] * np.sign(theta[moved])
-        if self.bounded:
-            out = np.where(theta <= self.lower, np.minimum(out, 0.0), out)
-            out = np.where(theta >= self.upper, np.maximum(out, 0.0), out)
+    def stationarity(self, theta: np.ndarray, gradient: np.ndarray, some: np.ndarray | None = None) -> np.ndarray:
+        """The smallest subgradient of loss + Ω (for a user's part: the prox residual); of some parameters, if given."""
+        if some is not None:
+            out = np.empty(len(some))
+            l1, l2, lower, upper = self.l1[some], self.l2[some], self.lower[some], self.upper[some]
+            separable_stationarity(theta[some], gradient[some], l1, l2, lower, upper, out)
+            return out
+        out = np.empty(len(theta))
+        separable_stationarity(theta, gradient, self.l1, self.l2, self.lower, self.upper, out)
         for group, strength in zip(self.groups, self.strengths, strict=True):
             norm = float(np.linalg.norm(theta[group]))
             if norm > 0.0:
-                out[group] = g[group] + strength * theta[group] / norm
+                out[group] = gradient[group] + strength * theta[group] / norm
             else:
-                size = float(np.linalg.norm(g[group]))
-                out[group] = g[group] * max(0.0, 1.0 - strength / size) if size > 0.0 else 0.0
+                size = float(np.linalg.norm(gradient[group]))
+                out[group] = gradient[group] * max(0.0, 1.0 - strength / size) if size > 0.0 else 0.0
         if self.part is not None and self.weights is not None:
             k = len(self.weights)
             out[:k] = (theta - self.prox(theta - gradient, 1.0))[:k]

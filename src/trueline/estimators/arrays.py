@@ -89,7 +89,7 @@ class FromMoments(Saved):
         self.feature_names_in_ = np.array(moments.terms, dtype=object)
         self.n_features_in_ = len(moments.terms)
 
-    def _term_names(self) -> tuple[str, ...]:
+    def _term_names(self) -> Sequence[str]:
         """The names of the columns that ``fit`` saw."""
         estimator: Any = self
         return as_terms(getattr(estimator, "feature_names_in_", None), estimator.n_features_in_)

@@ -117,7 +117,7 @@ class LocalRegression(Saved, RegressorMixin, BaseEstimator):
                 X, y, sample_weight = X[kept], y[kept], sample_weight[kept]
             if sample_weight.min() == sample_weight.max() == 1.0:
                 sample_weight = None
-        terms = as_terms(getattr(self, "feature_names_in_", None), X.shape[1])
+        terms = tuple(as_terms(getattr(self, "feature_names_in_", None), X.shape[1]))
         if isinstance(width, str):
             model = choose(X, y, sample_weight, settings, terms, by, width)
         else:

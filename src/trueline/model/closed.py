@@ -123,7 +123,7 @@ def inference_of(model: LinearModel, target: int = 0) -> Inference:
     k, d = len(model.targets), len(model.terms)
     return Inference(
         part,
-        model.terms,
+        tuple(model.terms),
         np.asarray(model.statistics["integer"]).astype(bool),
         bool(model.statistics["fit_intercept"]),
         np.asarray(model.coef).reshape(k, d)[target],

@@ -43,7 +43,7 @@ class LinearModel:
 
     kind = "linear"
 
-    terms: tuple[str, ...]
+    terms: Sequence[str]
     coef: np.ndarray
     intercept: Any = 0.0
     targets: tuple[str, ...] = ("y",)
@@ -75,7 +75,7 @@ class LinearModel:
             raise DataError(
                 f"column {missing[0]!r} is missing; the model needs {', '.join(self.terms)}", where=missing[0]
             )
-        return frame.select(self.terms).to_numpy().astype(float)
+        return frame.select(list(self.terms)).to_numpy().astype(float)
 
     def score(self, data: Any) -> np.ndarray:
         """X·coefᵀ + intercept."""
@@ -132,7 +132,7 @@ class LinearModel:
         """(design, target, weights) of the table that the model was trained on, for the verifier."""
         from .training import training_rows
 
-        return training_rows(self.schema, source, self.terms)
+        return training_rows(self.schema, source, tuple(self.terms))
 
     def to_state(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
         arrays: dict[str, np.ndarray] = {
@@ -177,11 +177,41 @@ class LinearModel:
         )
 
 
+class Numbered(Sequence[str]):
+    """``x0, x1, …``: the names of columns that came without, made when they are looked at.
+
+    >>> Numbered("x", 3) == ("x0", "x1", "x2"), Numbered("x", 100_000)[-1], "x7" in Numbered("x", 7)
+    (True, 'x99999', False)
+    """
+
+    def __init__(self, prefix: str, count: int) -> None:
+        self.prefix, self.places = prefix, range(count)
+
+    def __len__(self) -> int:
+        return len(self.places)
+
+    def __getitem__(self, place: Any) -> Any:
+        if isinstance(place, slice):
+            return tuple(f"{self.prefix}{j}" for j in self.places[place])
+        return f"{self.prefix}{self.places[place]}"
+
+    def __eq__(self, other: Any) -> bool:
+        if isinstance(other, Numbered):
+            return (self.prefix, self.places) == (other.prefix, other.places)
+        return isinstance(other, tuple) and tuple(self) == other
+
+    def __hash__(self) -> int:
+        return hash(tuple(self))
+
+    def __repr__(self) -> str:
+        return repr(tuple(self))
+
+
 def names(prefix: str, count: int) -> tuple[str, ...]:
-    """``x0, x1, …`` for columns that came without names."""
-    return tuple(f"{prefix}{j}" for j in range(count))
+    """``y0, y1, …`` for targets that came without names."""
+    return tuple(Numbered(prefix, count))
 
 
-def as_terms(given: Sequence[str] | None, count: int) -> tuple[str, ...]:
+def as_terms(given: Sequence[str] | None, count: int) -> Sequence[str]:
     """Names given, or ``x0, x1, …``."""
-    return names("x", count) if given is None else tuple(str(name) for name in given)
+    return Numbered("x", count) if given is None else tuple(str(name) for name in given)

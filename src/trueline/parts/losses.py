@@ -253,6 +253,15 @@ class Logistic(NamedTuple):
         e = math.exp(-abs(score))
         return e / ((1.0 + e) * (1.0 + e))
 
+    def together(self, score, y):
+        """(value, slope, curvature) from one exponential."""
+        m = y * score
+        e = math.exp(-abs(m))
+        share = 1.0 / (1.0 + e)
+        if m > 0.0:
+            return math.log1p(e), -y * e * share, e * share * share
+        return math.log1p(e) - m, -y * share, e * share * share
+
     def curvature_bound(self):
         return 0.25
 
