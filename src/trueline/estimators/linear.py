@@ -11,12 +11,14 @@ from ..errors import UsageError
 from ..model.closed import least_squares_record, linear_record, part_of
 from ..model.linear import LinearModel, names
 from ..onepass import routes
+from ..onepass.digits import wanted
 from ..onepass.moments import Moments
 from ..onepass.squares import least_squares
 from .arrays import FromMoments, checked_arrays, refuse_nonfinite
 from .sources import paired
 
 METHODS = ("auto", "normal", "qr", "svd")
+FEW_ROWS, FEW_NUMBERS = 4096, 2**17
 
 
 class LinearRegression(FromMoments, MultiOutputMixin, RegressorMixin, BaseEstimator):
@@ -92,13 +94,16 @@ class LinearRegression(FromMoments, MultiOutputMixin, RegressorMixin, BaseEstima
             method = "svd" if X.shape[0] <= X.shape[1] and X.shape[1] > routes.WIDE and not self.positive else "normal"
         if method != "normal" and not self.positive:
             return self._fit_rows(X, y, sample_weight, method)
-        moments = Moments.from_arrays(X, y, sample_weight, terms=self._term_names(), digits=self.digits)
+        options: dict[str, Any] = {"terms": self._term_names(), "digits": self.digits}
+        # Few rows: almost always the middle level keeps all digits asked for, and its certificate tells whether it did.
+        few = (X.shape[0] <= FEW_ROWS or X.shape[0] * X.shape[1] <= FEW_NUMBERS) and not self.positive
+        moments = Moments.from_arrays(X, y, sample_weight, level=1 if few else None, **options)
         refuse_nonfinite(self, X, moments)
         self._fit_moments(moments, y.ndim == 1)
-        if self.certificate_.dropped and any(moments.levels[:-1]):
+        short = few and self.certificate_.arithmetic_digits < wanted(self.digits)
+        if (short or getattr(self.certificate_, "dropped", ())) and any(moments.levels[:-1]):
             # A pivot that vanished at a cheaper level may only have drowned in its noise: look again, exactly.
-            top = len(moments.levels) - 1
-            moments = Moments.from_arrays(X, y, sample_weight, terms=self._term_names(), digits=self.digits, level=top)
+            moments = Moments.from_arrays(X, y, sample_weight, level=len(moments.levels) - 1, **options)
             self._fit_moments(moments, y.ndim == 1)
         return self
 

@@ -51,6 +51,7 @@ class Accumulator:
         self._drawn: list[Sample] = []
         self.blocks = [0] * exact.LEVELS
         self._mean_square: np.ndarray | None = None
+        self._squares = np.zeros(width)  # of the last block
         self._pool: Any = None
 
     def add(self, rows: Given, folds: np.ndarray | None = None) -> None:
@@ -65,10 +66,13 @@ class Accumulator:
         alone = len(rows) >= 2 * exact.FINE_ROWS and self.width <= _NARROW
         with np.errstate(all="ignore"), one_blas_thread() if alone else nullcontext():
             while i < len(pieces):
+                if self.rule.due:
+                    self.rule.refactor(self.together())
+                    self.rule.needed(self._squares)
                 ready = self._ready(pieces, i)
                 if not (ready and self._try(rows, ready)):
                     name, start, stop = pieces[i].runs.pop(0)
-                    step = min(exact.FINE_ROWS if self.rule.level else exact.BLOCK_ROWS, stop - start)
+                    step = min(exact.fine_rows(self.width) if self.rule.level else exact.BLOCK_ROWS, stop - start)
                     self._carefully(name, rows, cut(pieces[i].rows, start, start + step))
                     if start + step < stop:
                         pieces[i].runs.insert(0, (name, start + step, stop))
@@ -136,6 +140,8 @@ class Accumulator:
     def _take(self, name: int, found: Open, level: int) -> bool:
         """Take in sums that were made at a level, unless they lie far from the shift or need a higher level."""
         fold, squares = self.folds[name], found.squares
+        if self.rule.due:
+            self.rule.refactor(self.together())
         if self._drifted(squares / found.weight[0]):
             fold.close()
             return False
@@ -144,7 +150,8 @@ class Accumulator:
         assert fold.open is not None
         fold.open.take(found)
         self.blocks[level] += 1
-        self.rule.seen(found.n, found.noise, self)
+        self._squares = squares
+        self.rule.seen(found.n, found.noise)
         return True
 
     def _about_zero(self, fold: Fold) -> None:
@@ -210,7 +217,8 @@ class Accumulator:
         fold.open.add(n, weight, result[:2], result[2:], noise)
         if weights is not None:
             fold.open.log_weight += float(np.log(weights).sum())
-        self.rule.seen(n, noise, self)
+        self._squares = squares
+        self.rule.seen(n, noise)
         if self.rule.settled:
             self.rule.needed(squares)
 

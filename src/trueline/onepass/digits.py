@@ -23,7 +23,6 @@ from .doubled import UNIT, UNIT_DOUBLED
 from .solve import factored
 
 if TYPE_CHECKING:
-    from .accumulate import Accumulator
     from .parts import Part
 
 MOST = 15.0  # decimal digits that every float64 holds
@@ -104,6 +103,15 @@ def digits_of(errors: np.ndarray, values: np.ndarray) -> float:
     return min(max(-math.log10(worst + UNIT), 0.0), MOST) if worst < 1 else 0.0
 
 
+def wanted(digits: float | str) -> float:
+    """The digits that were asked for."""
+    if isinstance(digits, str) and digits != "auto":
+        raise UsageError(f"digits must be 'auto' or a number of digits, not {digits!r}", where="digits")
+    if not isinstance(digits, str) and not 0 < digits <= 16:
+        raise UsageError(f"digits must lie between 1 and 16, not {digits!r}", where="digits")
+    return AUTO_DIGITS if isinstance(digits, str) else float(digits)
+
+
 class LevelRule:
     """Which level the next block needs: level 2 at first, then the cheapest that still meets the target.
 
@@ -113,17 +121,14 @@ class LevelRule:
     """
 
     def __init__(self, targets: int, digits: float | str, level: int | None) -> None:
-        if isinstance(digits, str) and digits != "auto":
-            raise UsageError(f"digits must be 'auto' or a number of digits, not {digits!r}", where="digits")
-        if not isinstance(digits, str) and not 0 < digits <= 16:
-            raise UsageError(f"digits must lie between 1 and 16, not {digits!r}", where="digits")
         self.targets = targets
         self.auto = isinstance(digits, str)
-        self.target = AUTO_DIGITS if isinstance(digits, str) else float(digits)
+        self.target = wanted(digits)
         self.fixed = level
         self.level = exact.LEVELS - 1 if level is None else level
         self.rows = 0
         self.next = 0
+        self.due = False
         self.state: dict[str, Any] | None = None
 
     @property
@@ -133,22 +138,23 @@ class LevelRule:
 
     def forget(self) -> None:
         """The columns have changed: start again."""
-        self.state, self.next = None, 0
+        self.state, self.next, self.due = None, 0, False
         self.level = exact.LEVELS - 1 if self.fixed is None else self.fixed
 
-    def seen(self, n: int, noise: np.ndarray, accumulator: Accumulator) -> None:
-        """Count a block; refactor when the rows have grown enough."""
+    def seen(self, n: int, noise: np.ndarray) -> None:
+        """Count a block; a new factor is due when the rows have grown enough."""
         if self.fixed is not None:
             return
         self.rows += n
         if self.state is not None:
             self.state["noise"] = self.state["noise"] + noise
         d = len(noise) - self.targets
-        if self.rows >= max(2 * exact.FINE_ROWS, 10 * d, self.next) and np.isfinite(noise).all():
-            self._refactor(accumulator.together(), d)
-            self.next = int(1.5 * self.rows)
+        self.due = self.rows >= max(2 * exact.FINE_ROWS, 10 * d, self.next) and bool(np.isfinite(noise).all())
 
-    def _refactor(self, part: Part, d: int) -> None:
+    def refactor(self, part: Part) -> None:
+        """Judge by these moments of all rows so far; left until more rows come, since the last would judge nothing."""
+        self.due, self.next = False, int(1.5 * self.rows)
+        d = len(part.noise) - self.targets
         self.state = {"noise": part.noise.copy(), "inverse": None}
         if self.targets == 0 or d == 0:
             return

@@ -24,6 +24,7 @@ from .doubled import SPLIT, two_prod, two_sum
 
 BLOCK_ROWS = 4096
 FINE_ROWS = 1024
+_NARROW = 16  # columns: up to so many, 4,096 rows stay in the cache as well
 UNITS = (2.0**-53, 2.0**-74, 2.0**-95)
 LEVELS = len(UNITS)
 # 2^20 units in a slice and 2^12 rows leave one bit to spare below 2^53.
@@ -31,6 +32,11 @@ _SLICE = 1.5 * 2.0**32
 _SECOND = 2.0**-21
 _KEPT = 2**17  # numbers: larger arrays are made anew each time
 _spaces = threading.local()
+
+
+def fine_rows(width: int) -> int:
+    """Rows of a block above level 0."""
+    return BLOCK_ROWS if width <= _NARROW else FINE_ROWS
 
 
 def _space(name: str, shape: tuple[int, ...]) -> np.ndarray:

@@ -150,8 +150,9 @@ def _open_of(rows: Given, chosen: Chosen, shift: np.ndarray, made: np.ndarray) -
 def _finely(rows: Given, chosen: Chosen, shift: np.ndarray, level: int) -> Open:
     """The sums of some rows about a shift at a level above 0, block by block."""
     found = Open(shift)
-    for start in range(0, count(chosen), exact.FINE_ROWS):
-        some = cut(chosen, start, start + exact.FINE_ROWS)
+    step = exact.fine_rows(len(shift))
+    for start in range(0, count(chosen), step):
+        some = cut(chosen, start, start + step)
         high, low = exact.difference(rows.lines(some), shift)
         result = exact.gram(high, low, rows.weights_of(some), level)
         found.add(high.shape[1], (0.0, 0.0), result[:2], result[2:], found.noise)
