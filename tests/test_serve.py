@@ -363,6 +363,25 @@ def test_scopes(tmp_path):
         assert status("", "GET", "/v2/health/live") == 200 and status("", "GET", "/") == 200
 
 
+def test_every_token_is_compared_in_constant_time(monkeypatch):
+    import hmac
+
+    from trueline.serve.guard import Guard
+
+    tokens = [
+        (b"a" * 17, frozenset({"predict"})),
+        (b"b" * 17, frozenset({"learn"})),
+        (b"c" * 17, frozenset({"predict"})),
+    ]
+    seen = []
+    real = hmac.compare_digest
+    monkeypatch.setattr(hmac, "compare_digest", lambda one, other: seen.append(one) or real(one, other))
+    for token, status in ((b"a" * 17, None), (b"b" * 17, 403), (b"x", 401), (b"", 401)):
+        seen.clear()
+        refusal = Guard(tokens).refuse([(b"host", b"x"), (b"authorization", b"Bearer " + token)], "predict")
+        assert (refusal and refusal[0]) == status and seen == [known for known, _ in tokens]
+
+
 def test_other_sites_are_kept_out(served):
     body = {"json": {"features": GOOD}}
     assert (

@@ -92,7 +92,7 @@ def fuzz(server, examples):
             suppress_health_check=list(HealthCheck),
         )
         def one(case):
-            if case.method.upper() == "DELETE" or case.path == "/v1/backup":
+            if case.method.upper() == "DELETE" or case.path in ("/v1/backup", "/events"):  # a stream never ends
                 return
             if case.path_parameters and len(seen) % 2:
                 case.path_parameters["name"] = "m"

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import hashlib
 import shutil
 import socket
 import ssl
-import struct
 import subprocess
 import sys
 import threading
@@ -17,108 +15,13 @@ import numpy as np
 import pytest
 from serving import SPEC, Served, journal, rows
 
-from trueline.errors import ModelError
 from trueline.serve import admin
 from trueline.serve.client import Client
 from trueline.serve.service import Service
 from trueline.serve.spec import check
-from trueline.serve.store import Store, connect, digest
+from trueline.serve.store import Store
 
 X, Y = rows(200, seed=21)
-
-
-def learned(path, count=60, **more):
-    """A store that learned labels and was stopped in order."""
-
-    async def run():
-        service = Service(Store(path), **more)
-        await service.start()
-        live = await admin.create(service, check(SPEC))
-        for k in range(count):
-            await service.learn(live, [{"id": str(k), "label": Y[k], "features": X[k]}])
-        made = live.predict([struct.pack("3d", *x.values()) for x in X])
-        await service.stop()
-        return made
-
-    return asyncio.run(run())
-
-
-def relabelled(path, version):
-    """The store as another version would have written it."""
-    base = connect(str(path))
-    for mid, seq, _, blob, _ in base.execute("SELECT * FROM snapshot").fetchall():
-        values = (version, digest(mid, seq, version, blob), mid, seq)
-        base.execute("UPDATE snapshot SET version=?, digest=? WHERE mid=? AND seq=?", values)
-    base.close()
-
-
-def test_an_upgrade_starts_from_the_snapshot(tmp_path, monkeypatch):
-    """Stopped in order under an older version: nothing is replayed, and predictions are the same."""
-    from trueline.serve.live import Live
-
-    path = tmp_path / "u.db"
-    want = learned(path, snapshot_every=25)
-    relabelled(path, "0.0.1")
-    replays = []
-    monkeypatch.setattr(Live, "apply", lambda self, entries: replays.extend(entries))
-    service = Service(Store(path))
-    live = service.find("m")
-    made = live.predict([struct.pack("3d", *x.values()) for x in X])
-    service.store.close()
-    assert live.position == 60 and not replays
-    np.testing.assert_allclose(made, want, rtol=0, atol=1e-12)
-
-
-def prints(folder):
-    """Digests of the files of a store, but for SQLite's shared memory, which holds nothing."""
-    return {
-        file.name: hashlib.sha256(file.read_bytes()).hexdigest()
-        for file in sorted(folder.iterdir())
-        if not file.name.endswith("-shm")
-    }
-
-
-@pytest.mark.parametrize("how", ["digest", "log", "version"])
-def test_a_refused_store_is_left_as_it_was(tmp_path, how):
-    (tmp_path / "first").mkdir()
-    path = tmp_path / "first" / "r.db"
-
-    async def run():
-        service = Service(Store(path))
-        await service.start()
-        live = await admin.create(service, check(SPEC))
-        await service.learn(live, [{"id": str(k), "label": Y[k], "features": X[k]} for k in range(30)])
-        if how == "version":
-            await service.transact(service._snapshot_all)
-            await service.learn(live, [{"label": Y[31], "features": X[31]}])
-        folder = shutil.copytree(tmp_path / "first", tmp_path / "crashed")  # as a crash leaves it, with its log
-        await service.stop()
-        return folder
-
-    folder = asyncio.run(run())
-    store = folder / "r.db"
-    log = folder / "r.db-wal"
-    assert log.stat().st_size > 0
-    if how == "log":
-        log.write_bytes(log.read_bytes()[: log.stat().st_size // 2])
-    else:
-        held, base = connect(str(store), readonly=True), connect(str(store))
-        held.execute("SELECT count(*) FROM journal").fetchall()  # keeps the log from being folded in
-        if how == "digest":
-            base.execute("UPDATE journal SET weight=2.0 WHERE seq=7")
-        else:
-            mid, seq, _, blob, _ = base.execute("SELECT * FROM snapshot ORDER BY seq DESC").fetchone()
-            base.execute("UPDATE snapshot SET version='0.0.1', digest=?", (digest(mid, seq, "0.0.1", blob),))
-        base.close()
-        held.close()
-    before = prints(folder)
-    opened = None
-    with pytest.raises(ModelError):
-        opened = Store(store)
-        Service(opened)
-    if opened is not None:
-        opened.abandon()  # as trueline serve does
-    assert prints(folder) == before
 
 
 def test_a_shadow_survives_a_crash(tmp_path):
@@ -304,21 +207,3 @@ def test_what_clients_send_cannot_write_a_line_of_the_log(tmp_path, caplog, monk
     asyncio.run(run())
     lines = [record.getMessage() for record in caplog.records if record.name == "trueline.serve"]
     assert len(lines) == 1 and "FAKE" in lines[0] and lines[0].isprintable()
-
-
-def test_nothing_served_is_unpickled(tmp_path, monkeypatch):
-    """A store and a model file are read back with pickle taken away."""
-    import pickle
-
-    path = tmp_path / "p.db"
-    want = learned(path, snapshot_every=25)
-
-    def refuse(*_, **__):
-        raise AssertionError("pickle was used")
-
-    for name in ("load", "loads", "Unpickler"):
-        monkeypatch.setattr(pickle, name, refuse)
-    service = Service(Store(path))
-    made = service.find("m").predict([struct.pack("3d", *x.values()) for x in X])
-    service.store.close()
-    assert made == want

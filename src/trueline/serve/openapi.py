@@ -108,6 +108,8 @@ def description() -> dict[str, Any]:
         "/v2/models/{name}/ready": {"get": named("whether the model is there", "200 404")},
         "/v2/models/{name}/infer": {"post": named("predict tensors; nothing is kept", "200 400 404 413", body={"type": "object", "properties": {"id": {"type": "string"}, "inputs": {"type": "array", "items": TENSOR}}, "required": ["inputs"]})},
         "/metrics": {"get": _operation("Prometheus's text format", "200", kind="text/plain")},
+        "/events": {"get": _operation("server-sent events of everything the page shows; resumed by Last-Event-ID", "200 503", kind="text/event-stream")},
+        "/": {"get": _operation("the live page", "200", kind="text/html")},
         "/openapi.json": {"get": _operation("this description", "200")},
     }  # fmt: skip
     return {
