@@ -44,7 +44,17 @@ def test_it_is_short_and_stands_alone():
                 names |= {alias.name for alias in node.names}
             elif isinstance(node, ast.ImportFrom):
                 names.add("." * node.level + (node.module or ""))
-        allowed = {"__future__", "collections.abc", "dataclasses", "decimal", "math", "typing", "numpy", "..errors"}
+        allowed = {
+            "__future__",
+            "collections.abc",
+            "dataclasses",
+            "decimal",
+            "itertools",
+            "math",
+            "typing",
+            "numpy",
+            "..errors",
+        }
         assert names <= allowed | {f".{other}" for other in own}, name
 
 

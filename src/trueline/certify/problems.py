@@ -22,7 +22,8 @@ def given(model: Any, data: Any, certificate: Any) -> tuple[Any, Any, np.ndarray
     if proof is None:
         raise ModelError("the model carries no certificate, so there is nothing to verify", where="certificate")
     rows = data if isinstance(data, tuple) else record.training_rows(data)
-    X, y, c = (*rows, None)[:3]
+    X, y, c = (*rows, None, None)[:3]
+    y = np.zeros(X.shape[0]) if y is None else y
     X, y = np.asarray(X.toarray() if hasattr(X, "toarray") else X, dtype=float), np.asarray(y)
     c = np.ones(len(X)) if c is None else np.asarray(c, dtype=float)
     if X.ndim != 2 or len(y) != len(X) or len(c) != len(X):

@@ -142,6 +142,8 @@ def _mistakes(out: Claims, record: Any, proof: Any, X: np.ndarray, y: np.ndarray
     if record.geometry.name == "additive":
         late_rows = (X[np.any(late, axis=0)] ** 2).sum(axis=1) + float(record.fit_intercept)
         out.near("radius", math.sqrt(float(late_rows.max(initial=0.0))), 1e-6)
+    if record.geometry.name == "signed" and proof.comparator is not None and len(Z):
+        _winnow(out, record, proof, Z)
     if record.geometry.name == "additive" and proof.comparator is not None and len(Z):
         slack, size = (float(np.linalg.norm(v)) for v in (np.maximum(0, 1 - Z @ proof.comparator), proof.comparator))
         radius, margin = math.sqrt(float((Z**2).sum(axis=1).max())), float((Z @ proof.comparator).min()) / size
@@ -149,6 +151,22 @@ def _mistakes(out: Claims, record: Any, proof: Any, X: np.ndarray, y: np.ndarray
         out.holds("margin", margin, right)
         out.near("slack", slack, 1e-6, size + slack)
         out.near("bound", (radius * size + slack) ** 2, 1e-6)
+
+
+def _winnow(out: Claims, record: Any, proof: Any, Z: np.ndarray) -> None:
+    """N ≤ (RE(u) + η·slack)/(ηγ − ½η²R²) at the margin γ whose slack is claimed, with ‖u‖₁ = 1."""
+    Z = Z if record.fit_intercept else Z[:, 1:]
+    u, eta, radius = proof.comparator[0 if record.fit_intercept else 1 :], record.rate.base, float(np.abs(Z).max())
+    u, eta, used = u / np.abs(u).sum(), eta * record.geometry.radius, np.abs(u[u != 0]) / np.abs(u).sum()
+    margins, low = Z @ u, float((Z @ u).min())
+    high = float(margins.max()) + proof.slack + radius
+    for _ in range(200):
+        middle = 0.5 * (low + high)
+        low, high = (middle, high) if np.maximum(0.0, middle - margins).sum() < proof.slack else (low, middle)
+    entropy = float((used * np.log(used)).sum()) + math.log(2.0 * len(u))
+    out.near("radius", radius, 1e-6)
+    gain = eta * high - 0.5 * eta**2 * radius**2
+    out.near("bound", (entropy + eta * proof.slack) / gain if gain > 0 else math.inf, 1e-6)
 
 
 BY_REPLAY = {"online": _online, "stream": _online, "averaged": _online, "perceptron": _mistakes}

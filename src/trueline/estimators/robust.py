@@ -12,6 +12,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from ..beyond.outliers import fit_mixture, outlier_probability
+from ..beyond.psi import psi_named
 from ..beyond.robust import check, fit_robust
 from ..errors import DataError, UsageError
 from ..model.linear import Interval, LinearModel, as_terms
@@ -164,6 +165,7 @@ class RobustRegression(StrayProof):
             "covariance": fit.covariance,
             "dispersion": fit.scale,
             "scale": fit.scale,
+            "tuning": [float(v) for v in psi_named(self.psi, self.tuning)],
             "weights": self._spread_out(fit.weights),
             "start": fit.start,
             "iterations": fit.iterations,
