@@ -5,9 +5,12 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
+
+from trueline import _prune
 
 PART = """
 from typing import NamedTuple
@@ -79,3 +82,34 @@ def test_numba_is_not_imported_before_a_kernel_runs():
     code = "import sys, trueline, trueline.parts.losses, trueline.parts.penalties; print([m for m in ('numba', 'sklearn', 'polars', 'scipy') if m in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+def test_old_code_is_pruned_and_what_is_used_stays(tmp_path, monkeypatch):
+    now = time.time()
+    ages = {"today.nbc": 0.1, "week.nbc": 7.0, "month.nbc": 31.0, "month.ready": 40.0, "month.py": 31.0}
+    for name, days in ages.items():
+        (tmp_path / name).write_bytes(b"x" * 100)
+        os.utime(tmp_path / name, (now - days * _prune.DAY,) * 2)
+    _prune.used(tmp_path / "month.ready")  # somebody loads it
+    assert _prune.prune(tmp_path) == 1
+    assert {p.name for p in tmp_path.iterdir()} == ages.keys() - {"month.nbc"}
+    monkeypatch.setattr(_prune, "ROOM", 150)  # too small even for what was used today: that stays nevertheless
+    assert _prune.prune(tmp_path) == 1
+    assert {p.name for p in tmp_path.iterdir()} == {"today.nbc", "month.ready", "month.py"}
+    assert _prune.prune(tmp_path / "none") == 0
+
+
+def test_a_process_that_compiles_prunes_and_one_that_loads_renews(tmp_path):
+    cache = tmp_path / "cache"
+    cache.mkdir()
+    old = cache / "edited-away.nbc"
+    old.write_bytes(b"x")
+    os.utime(old, (time.time() - 60 * _prune.DAY,) * 2)
+    part = write(tmp_path / "part")
+    run(part, cache)
+    assert not old.exists()
+    kept = list(cache.rglob("*.nbc"))
+    for path in kept:
+        os.utime(path, (time.time() - 20 * _prune.DAY,) * 2)
+    assert run(part, cache)[1] == 0
+    assert any(time.time() - path.stat().st_mtime < _prune.DAY for path in kept)

@@ -22,6 +22,8 @@ from typing import Any
 
 import numpy as np
 
+from ._prune import used
+
 RESULTS: dict[str, Any] = {"int64": ctypes.c_int64, "float64": ctypes.c_double, "none": ctypes.c_void_p}
 # Of the wrapper that Python calls, which is never called here, and of counting owners, of which there are none.
 UNUSED = ("NRT_adapt_", "NRT_MemInfo_call_dtor", "NRT_Free", "numba_", "Py", "_Py")
@@ -151,6 +153,7 @@ def load(path: Path) -> Callable[..., Any] | None:
         content = path.read_bytes()
     except OSError:
         return None
+    used(path)
     body = content[len(MARK) + 16 :]
     if content[: len(MARK)] != MARK or hashlib.blake2b(body, digest_size=16).digest() != content[len(MARK) :][:16]:
         return None
