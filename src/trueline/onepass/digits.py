@@ -116,7 +116,7 @@ class LevelRule:
     """Which level the next block needs: level 2 at first, then the cheapest that still meets the target.
 
     The Gram matrix only grows, so the inverse of the last factor bounds the later ones; it is refreshed whenever
-    the rows have grown by half. With ``digits="auto"`` a coefficient is good enough when it has 13 digits, or when
+    the rows have doubled. With ``digits="auto"`` a coefficient is good enough when it has 13 digits, or when
     its error is a 10⁻⁹th of its standard error.
     """
 
@@ -153,7 +153,7 @@ class LevelRule:
 
     def refactor(self, part: Part) -> None:
         """Judge by these moments of all rows so far; left until more rows come, since the last would judge nothing."""
-        self.due, self.next = False, int(1.5 * self.rows)
+        self.due, self.next = False, 2 * self.rows
         d = len(part.noise) - self.targets
         self.state = {"noise": part.noise.copy(), "inverse": None}
         if self.targets == 0 or d == 0:

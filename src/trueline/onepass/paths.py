@@ -25,7 +25,7 @@ from .parts import Part
 from .squares import products_of
 
 _PLAIN_BELOW = 13  # columns: below, plain Python is done before Numba would be imported
-_LEFT_OUT_ROWS, _LEFT_OUT_RUN = 512, 32_768  # rows at a time in exact leave-one-out, and rows a thread takes
+_LEFT_OUT_ROWS, _LEFT_OUT_RUN = 2048, 32_768  # rows at a time in exact leave-one-out, and rows a thread takes
 _ACTIVE_BELOW = 150  # columns: below, exact active sets in NumPy are done before Numba would be imported
 
 
