@@ -1,11 +1,14 @@
 """Echo cancellers on the same files: trueline, SpeexDSP (the system's library, by ctypes), padasip, pyroomacoustics.
 
 Quality is the ratio of what the peer leaves to what trueline leaves, in energy: 4.0× is 6 dB. SpeexDSP runs at its
-better frame size of each scene, 128 or 256 samples. Its notch filter changes the near end by itself, so its near-end
-distortion is measured against what it makes of the near end alone; trueline's against the near end itself. All
-cancellers go over the recording once. trueline's constants were chosen on the five named rooms and on the rooms of
-seeds 101 to 116; the rooms, voices and delays of the rows "unseen" are drawn from other seeds and were used for nothing
-but these rows.
+better frame size of each scene, 8 or 16 ms, and where there is a delay it is given the far end with the true delay,
+which trueline finds. Its notch filter changes the near end by itself, so its near-end distortion is measured against
+what it makes of the near end alone; trueline's against the near end itself. All cancellers go over the recording once.
+
+trueline's constants were chosen on the five named rooms, on the strangers of seeds 101 to 116 and on twenty scenes drawn
+much as the varied ones are. The rows "unseen" draw rooms, voices and delays, the rows "varied" also the reverberation (0.15 to 0.5 s,
+the tail covers it), the sample rate, what is played and the noise, from other seeds, used for nothing but these rows.
+Noise bounds what anybody can gain; the rows name that bound, which is the ERLE of a filter that knows the room.
 """
 
 from __future__ import annotations
@@ -23,6 +26,7 @@ import numpy as np
 import trueline as tl
 from trueline.signal.material import Scene, scene, stranger
 from trueline.signal.rooms import ROOMS
+from trueline.signal.voices import Dice
 
 from .harness import Row, interleaved
 
@@ -30,7 +34,7 @@ NAME = "Echo cancellation"
 TAIL, RATE = 0.256, 16_000
 TAPS = round(TAIL * RATE)
 PAIRS = (("alto", "bass", 1), ("tenor", "child", 12), ("bass", "alto", 23), ("child", "tenor", 34))  # the rows use two
-UNSEEN = range(201, 213)
+UNSEEN, VARIED = range(301, 321), range(401, 421)
 SIX_DB, THREE_DB = 10**0.6, 10**0.3
 SET_SAMPLING_RATE = 24
 
@@ -49,10 +53,12 @@ def speex_library() -> Any:
     return speex
 
 
-def speex_cancel(speex: Any, far: np.ndarray, mic: np.ndarray, frame: int) -> np.ndarray:
+def speex_cancel(
+    speex: Any, far: np.ndarray, mic: np.ndarray, frame: int, rate: int = RATE, tail: float = TAIL
+) -> np.ndarray:
     """What SpeexDSP sends instead of the microphone's sound."""
-    state = speex.speex_echo_state_init(frame, TAPS)
-    speex.speex_echo_ctl(state, SET_SAMPLING_RATE, ctypes.byref(ctypes.c_int(RATE)))
+    state = speex.speex_echo_state_init(frame, round(tail * rate))
+    speex.speex_echo_ctl(state, SET_SAMPLING_RATE, ctypes.byref(ctypes.c_int(rate)))
     play, heard = (np.round(np.clip(sound, -1, 1) * 32767).astype(np.int16) for sound in (far, mic))
     clean = np.zeros(len(mic), np.int16)
     for start in range(0, len(mic) - frame + 1, frame):
@@ -68,13 +74,13 @@ def decibels(above: np.ndarray, below: np.ndarray) -> float:
 
 def again(made: Scene, clean: np.ndarray) -> float:
     """Seconds after the change until 250 ms with sound have 20 dB of ERLE; all that is left if that never comes."""
-    window, change = RATE // 4, len(clean) // 2
+    window, change = made.rate // 4, len(clean) // 2
     loud = 1e-3 * float(np.mean(made.echo**2))
     for start in range(change, len(clean) - window, window // 4):
         part = slice(start, start + window)
         if np.mean(made.echo[part] ** 2) > loud and decibels(made.mic[part], clean[part]) >= 20:
-            return (start + window - change) / RATE
-    return (len(clean) - change) / RATE
+            return (start + window - change) / made.rate
+    return (len(clean) - change) / made.rate
 
 
 def score(made: Scene, clean: np.ndarray, near: np.ndarray) -> float:
@@ -85,19 +91,19 @@ def score(made: Scene, clean: np.ndarray, near: np.ndarray) -> float:
     return again(made, clean) if made.kind == "path_change" else decibels(made.mic[half], clean[half])
 
 
-def cancelled(made: Scene) -> np.ndarray:
+def cancelled(made: Scene, tail: float = TAIL) -> np.ndarray:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        return tl.cancel_echo(made.far, made.mic, made.rate, TAIL).clean
+        return tl.cancel_echo(made.far, made.mic, made.rate, tail).clean
 
 
-Case = tuple[str, Any, Any, Any, dict[str, Any]]  # group, room, far voice, near voice, the rest
+Case = tuple[str, Any, Any, Any, dict[str, Any], float]  # group, room, far voice, near voice, the rest, the tail
 
 
 def named(rooms: list[str], pairs: Any, lowest: float) -> list[Case]:
     """The rooms that the constants were chosen on."""
     return [
-        (room, ROOMS[room]._replace(lowest=lowest), far, near, {"seed": seed})
+        (room, ROOMS[room]._replace(lowest=lowest), far, near, {"seed": seed}, TAIL)
         for room in rooms
         for far, near, seed in pairs
     ]
@@ -109,22 +115,64 @@ def unseen(seeds: Any) -> list[Case]:
     for seed in seeds:
         room, far, near, delay = stranger(seed)
         cases.append((f"seed {seed}: {room.reverberation:.2f} s, from {room.lowest:.0f} Hz", room, far, near,
-                      {"seed": seed, "delay": delay}))  # fmt: skip
+                      {"seed": seed, "delay": delay}, TAIL))  # fmt: skip
     return cases
 
 
-def compared(speex: Any, kind: str, case: Case) -> tuple[float, float]:
-    """(ours, SpeexDSP's at its better frame size) of one scene."""
-    _, room, far_voice, near_voice, more = case
+def varied(seeds: Any) -> list[Case]:
+    """Larger rooms too, both telephone rates, speech, music and noise played, a noisier microphone."""
+    cases: list[Case] = []
+    for seed in seeds:
+        dice = Dice(20_000 + seed)
+        room, far, near, delay = stranger(seed)
+        room = room._replace(reverberation=dice.uniform(0.15, 0.5))
+        rate = 16_000 if dice.uniform() < 0.7 else 8_000
+        noise = dice.uniform(-50, -25) if dice.uniform() < 0.6 else -65.0
+        kind = ("speech", "speech", "speech", "music", "noise")[int(dice.uniform(0, 5))]
+        played: Any = far
+        if kind == "noise":
+            played = np.clip(0.12 * dice.gaussian(18 * rate), -1, 1)
+        elif kind == "music":
+            played = music(18.0, rate, dice)
+        name = f"seed {seed}: {kind}, {room.reverberation:.2f} s, {rate // 1000} kHz, noise {noise:.0f} dB"
+        more = {"seed": seed, "delay": delay, "rate": rate, "noise": noise}
+        cases.append((name, room, played, near, more, max(TAIL, np.ceil(room.reverberation / 0.016) * 0.016)))
+    return cases
+
+
+def music(seconds: float, rate: int, dice: Dice) -> np.ndarray:
+    """Chords of plucked strings, slightly out of harmony, and a drum."""
+    sound, at, beat = np.zeros(round(seconds * rate)), 0, int(dice.uniform(0.25, 0.5) * rate)
+    while at < len(sound):
+        for _ in range(int(dice.uniform(1, 4))):
+            pitch = 110 * 2 ** (int(dice.uniform(0, 30)) / 12)
+            time = np.arange(int(dice.uniform(0.4, 1.5) * rate)) / rate
+            for k in range(1, 13):
+                if pitch * k < 0.45 * rate:
+                    tone = np.sin(2 * np.pi * pitch * k * np.sqrt(1 + 2e-4 * k * k) * time + dice.uniform(0, 6))
+                    tone *= np.minimum(1, time / 0.005) * k**-1.2 * np.exp(-time * (2 + 0.6 * k))
+                    sound[at : at + len(tone)] += tone[: len(sound) - at]
+        if dice.uniform() < 0.6:
+            hit = 0.6 * np.exp(-40 * np.arange(int(0.12 * rate)) / rate) * dice.gaussian(int(0.12 * rate))
+            sound[at : at + len(hit)] += hit[: len(sound) - at]
+        at += beat
+    return 0.5 * sound / np.abs(sound).max()
+
+
+def compared(speex: Any, kind: str, case: Case) -> tuple[float, float, float]:
+    """(ours, SpeexDSP's at its better frame size, what noise allows) of one scene."""
+    _, room, far_voice, near_voice, more, tail = case
     made = scene(kind, room, far_voice, near_voice, **more)
-    ours = score(made, cancelled(made), made.near)
+    ours = score(made, cancelled(made, tail), made.near)
+    late = np.concatenate([np.zeros(round(more.get("delay", 0.0) * made.rate)), made.far])[: len(made.mic)]
     peers = []
-    for frame in (128, 256):
+    for frame in (made.rate // 125, made.rate * 2 // 125):
         near = made.near
         if kind == "double_talk":
-            near = speex_cancel(speex, np.zeros_like(made.far), made.near, frame)
-        peers.append(score(made, speex_cancel(speex, made.far, made.mic, frame), near))
-    return ours, min(peers) if kind == "path_change" else max(peers)
+            near = speex_cancel(speex, np.zeros_like(late), made.near, frame, made.rate, tail)
+        peers.append(score(made, speex_cancel(speex, late, made.mic, frame, made.rate, tail), near))
+    bound = score(made, made.mic - made.echo, made.near)
+    return ours, min(peers) if kind == "path_change" else max(peers), bound
 
 
 WHAT = {
@@ -136,41 +184,37 @@ WHAT = {
 }
 
 
-def against_speex(speex: Any, label: str, cases: list[Case], kinds: Any = tuple(WHAT)) -> list[Row]:
+def against_speex(speex: Any, label: str, cases: list[Case], kinds: Any = tuple(WHAT), aims: bool = True) -> list[Row]:
+    """The typical scene (the median gain) and the worst room of each kind of scene."""
     rows = []
     for kind in kinds:
         task, unit = f"{WHAT[kind][0]}{label}", WHAT[kind][1]
-        found: dict[str, list[tuple[float, float]]] = {}
+        found: dict[str, list[tuple[float, float, float]]] = {}
         for case in cases:
             found.setdefault(case[0], []).append(compared(speex, kind, case))
-        every = [pair for pairs in found.values() for pair in pairs]
+        every = [scores for group in found.values() for scores in group]
         if kind == "path_change":
-            ours, theirs = (statistics.median(side) for side in zip(*every))
-            wins = sum(a <= b / 2 for a, b in every)
-            note = (
-                f"median of {len(every)}; in at most half the time in {wins}, sooner in {sum(a < b for a, b in every)}"
-            )
-            rows.append(Row(task, ours, theirs, "SpeexDSP", "s", 2.0, note))
+            ours, theirs = (statistics.median(side) for side in list(zip(*every))[:2])
+            half, sooner = (sum(a <= b * share for a, b, _ in every) for share in (0.5, 1.0))
+            note = f"median of {len(every)}; in at most half the time in {half}, not later in {sooner}"
+            rows.append(Row(task, ours, theirs, "SpeexDSP", "s", 2.0 if aims else None, note))
             continue
-        gains = sorted(every, key=lambda pair: pair[0] - pair[1])
-        typical = gains[len(gains) // 2]
-        rows.append(
-            _energy(f"{task}, typical", typical, unit, SIX_DB if kind in ("echo_only", "double_talk") else None)
-        )
-        means = {room: np.mean(pairs, axis=0) for room, pairs in found.items()}
+        gains = sorted(every, key=lambda scores: scores[0] - scores[1])
+        typical, worst_aim = gains[len(gains) // 2], {"echo_only": THREE_DB, "double_talk": SIX_DB}.get(kind)
+        aim = SIX_DB if worst_aim else None
+        rows.append(_energy(f"{task}, typical", typical, unit, aim if aims else None))
+        means = {room: np.mean(group, axis=0) for room, group in found.items()}
         worst = min(means, key=lambda room: means[room][0] - means[room][1])
-        aim = {"echo_only": THREE_DB, "double_talk": SIX_DB}.get(kind)
-        rows.append(_energy(f"{task}, worst room ({worst})", tuple(means[worst]), unit, aim))
+        rows.append(_energy(f"{task}, worst room ({worst})", tuple(means[worst]), unit, worst_aim if aims else None))
         if len(gains) > len(means):
-            rows[
-                -1
-            ].note += f" (mean of its voices; worst of all {len(gains)} scenes {gains[0][0] - gains[0][1]:+.1f} dB)"
+            least = gains[0][0] - gains[0][1]
+            rows[-1].note += f" (mean of its voices; worst of all {len(gains)} scenes {least:+.1f} dB)"
     return rows
 
 
-def _energy(task: str, pair: tuple[float, float], unit: str, aim: float | None) -> Row:
-    ours, theirs = pair
-    note = f"{unit} {ours:.1f} dB against {theirs:.1f} dB: {ours - theirs:+.1f} dB"
+def _energy(task: str, scores: tuple[float, ...], unit: str, aim: float | None) -> Row:
+    ours, theirs, bound = scores
+    note = f"{unit} {ours:.1f} dB against {theirs:.1f} dB: {ours - theirs:+.1f} dB; noise allows {bound:.1f}"
     return Row(task, 10 ** (-ours / 10), 10 ** (-theirs / 10), "SpeexDSP", "of the energy", aim, note)
 
 
@@ -292,5 +336,6 @@ def run(quick: bool) -> list[Row]:
         rows += against_speex(speex, "", named(rooms, pairs, 100.0))
         rows += against_speex(speex, ", rumbling loudspeakers", named(rooms, pairs[:1], 0.0), spoken)
         rows += against_speex(speex, ", unseen", unseen(UNSEEN[:2] if quick else UNSEEN), spoken)
+        rows += against_speex(speex, ", varied", varied(VARIED[:2] if quick else VARIED), spoken, aims=False)
     made = scene("echo_only", "office")
     return rows + speeds(made, quick) + block_times(made) + growth(made)

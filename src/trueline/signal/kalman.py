@@ -49,9 +49,9 @@ MAIN, SHADOW = 0, 1
 STAY, ADOPT, RESTART = 0, 1, 2
 BETTER, LONG_BETTER, WORSE = 0.5, 0.6, 2.0  # error energies, shadow/main: to adopt (100 and 400 ms), to give up
 POOR, LOST = 0.1, 1.5  # main/microphone: worth replacing; to restart
-MOSTLY = 0.6  # of the last two seconds
+MUCH, MOSTLY = 0.35, 0.6  # better by that much at once, or for that share of the last two seconds
 MEMORY, RECENT = 128, 16  # frames that the main filter and the shadow look back over
-RINGS = 0.4  # seconds in which the prior falls by 60 dB
+RINGS = 0.5  # seconds in which the prior falls by 60 dB
 BOOM_BELOW, BOOM = 100.0, 300.0  # Hz below which a bin has a prior of its own; the most it may exceed the mean
 
 
@@ -161,7 +161,7 @@ class Kalman:
             shadow < BETTER * main
             and long_shadow < LONG_BETTER * long_main
             and main > POOR * heard
-            and (young or self.wins > MOSTLY)
+            and (young or self.wins > MOSTLY or (shadow < MUCH * main and long_shadow < MUCH * long_main))
         ):
             self.next = ADOPT
         elif shadow > WORSE * main:

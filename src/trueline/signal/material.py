@@ -34,7 +34,7 @@ class Scene:
 def scene(
     kind: str = "echo_only",
     room: Room | str = "office",
-    far_voice: Voice | str = "alto",
+    far_voice: Voice | str | np.ndarray = "alto",
     near_voice: Voice | str = "bass",
     *,
     seconds: float = 18.0,
@@ -44,7 +44,7 @@ def scene(
     delay: float = 0.0,
     drift: float = 50.0,
 ) -> Scene:
-    """One scene. ``noise`` is the noise's level in dB relative to the echo (the scene "noise" uses −30), ``delay``
+    """One scene. ``far_voice`` may be the very samples that the loudspeaker plays. ``noise`` is the noise's level in dB relative to the echo (the scene "noise" uses −30), ``delay``
     in seconds is put before the room, ``drift`` in parts per million is used by the scene "drift".
 
     >>> made = scene("double_talk", seconds=4.0)
@@ -54,7 +54,7 @@ def scene(
     if kind not in KINDS:
         raise UsageError(f"there is no scene named {kind!r}{nearest(kind, KINDS)}", where="kind")
     count = round(seconds * rate)
-    far = speak(far_voice, seconds, rate, seed)
+    far = far_voice[:count] if isinstance(far_voice, np.ndarray) else speak(far_voice, seconds, rate, seed)
     response = _unit(respond(room, rate))
     heard = far
     if kind == "clipping":  # the loudspeaker's amplifier limits what the room hears
