@@ -182,9 +182,9 @@ def _kernel_mistakes(out: Claims, record: Any, proof: Any, X: np.ndarray, y: np.
     out.holds("examples", len(X), proof.examples == len(X))
     out.holds("mistakes", wrong, proof.mistakes == wrong)
     out.holds("bound", wrong, wrong <= proof.bound or not proof.proven, "mistakes must not exceed it")
-    if proof.proven and length != len(held):
-        return out.holds("comparator", len(held), False, "it has a weight for each mistake")
-    if proof.proven and proof.comparator is not None and len(held):
+    if proof.proven and length != len(held) > 0:
+        out.holds("comparator", len(held), False, "it has a weight for each mistake")
+    elif proof.proven and len(held):
         G, a = K[np.ix_(held, held)], proof.comparator
         size, z = math.sqrt(max(0.0, float(a @ G @ a))), t[held] * (G @ a)
         slack, radius = float(np.linalg.norm(np.maximum(0.0, 1.0 - z))), math.sqrt(float(np.diag(G).max()))
