@@ -20,13 +20,13 @@ takes Ψ from the error that is left after its update, and is never surer than i
 times error/microphone energy): bold, so it follows a path that moves.
 
 When the main filter adds more than it removes, the path has gone, and both begin again from the prior: a filter that
-knows nothing learns a new room sooner than one that is wrong. (Nobody who talks can bring that about: it takes a
-predicted echo about as loud as the microphone and not in it.) A smaller move leaves that undecided; then a shadow that is
-clearly better over 100 ms and over 400 ms replaces the main filter, with a cross-fade over one block, but only where
-the main one does badly: on one vowel the shadow fits that vowel's few harmonics better than a filter that knows the
-room. It may fit a near end of nearly the far end's pitch as well, so the path must have moved: with y the main filter's
-echo, ⟨mic, y⟩/⟨y, y⟩ stays near 1 while somebody else talks and leaves it when the path changes. Failing that, the
-shadow must have been better over two seconds.
+knows nothing learns a new room sooner than one that is wrong. (Somebody who talks hardly brings that about: it takes a
+predicted echo about as loud as the microphone and not in it.) After a smaller move a shadow that is clearly better over
+100 ms and over 400 ms replaces the main filter, with a cross-fade over one block, but only where the main one does badly:
+on one vowel the shadow fits that vowel's few harmonics better than a filter that knows the room. It may fit a near end
+of nearly the far end's pitch as well, by a factor of two and for a syllable, so it must be better by nearly three where
+the main one leaves a third of the microphone, or have been better for most of two seconds, counted in blocks: sums of energy would be those of the last loud syllable.
+A main filter in its first three seconds has less to lose and needs neither.
 
 β = ¼ in the main filter (the textbook has 1) keeps C honest although neighbouring bins and partitions share their
 errors. The prior of C is microphone power over far power; each bin below 100 Hz has its own if that is larger: a room
@@ -48,7 +48,7 @@ from .spectra import Spectra, as_complex, as_real
 MAIN, SHADOW = 0, 1
 STAY, ADOPT, RESTART = 0, 1, 2
 BETTER, LONG_BETTER, WORSE = 0.5, 0.6, 2.0  # error energies, shadow/main: to adopt (100 and 400 ms), to give up
-POOR, LOST = 0.1, 1.5  # main/microphone: worth replacing; to restart
+POOR, BAD, LOST = 0.1, 0.3, 1.5  # main/microphone: worth replacing; at once; to restart
 MUCH, MOSTLY = 0.35, 0.6  # better by that much at once, or for that share of the last two seconds
 MEMORY, RECENT = 128, 16  # frames that the main filter and the shadow look back over
 RINGS = 0.5  # seconds in which the prior falls by 60 dB
@@ -154,6 +154,7 @@ class Kalman:
         (main, shadow, heard), (long_main, long_shadow, _) = self.energies.tolist()
         self.wins += self.wins_share * ((now[SHADOW] < LONG_BETTER * now[MAIN]) - self.wins)
         young = self.age < self.first_seconds
+        much = main > BAD * heard and shadow < MUCH * main and long_shadow < MUCH * long_main
         self.next = STAY
         if main > LOST * heard:
             self.next = RESTART
@@ -161,7 +162,7 @@ class Kalman:
             shadow < BETTER * main
             and long_shadow < LONG_BETTER * long_main
             and main > POOR * heard
-            and (young or self.wins > MOSTLY or (shadow < MUCH * main and long_shadow < MUCH * long_main))
+            and (young or self.wins > MOSTLY or much)
         ):
             self.next = ADOPT
         elif shadow > WORSE * main:

@@ -21,7 +21,7 @@ def draw(summary: Summary, response: np.ndarray, rate: float, block: int) -> Any
     waves.fill_between(time, -summary.energies[:, 4], summary.energies[:, 4], color=MIC, lw=0, label="microphone")
     waves.fill_between(time, -summary.energies[:, 5], summary.energies[:, 5], color=CLEAN, lw=0, label="clean")
     waves.set_ylabel("peak")
-    waves.legend(loc="upper right", ncols=2, frameon=False)
+    waves.legend(loc="lower right", bbox_to_anchor=(1, 0.98), ncols=2, frameon=False)  # above the sound
     low, high = 0.0, 10.0
     if summary.active.any():
         low, high = (float(v) for v in np.percentile(summary.erle[summary.active], (1, 99)))
