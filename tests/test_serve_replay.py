@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from trueline.modelfile import dumps, loads
-from trueline.serve.drift import WINDOW, Drift, best_fixed
+from trueline.serve.drift import WINDOW, Drift, best_fixed, best_logistic
 from trueline.serve.live import Label, Live
 from trueline.serve.spec import check
 
@@ -116,20 +116,36 @@ def test_noise_is_not_drift_and_a_moving_target_is():
     assert moved["drifting"] and moved["windows"][-1][2] > 5 * max(w[2] for w in moved["windows"][1:-1])
 
 
-def test_drift_of_classes_says_what_it_is_held_against():
+def test_a_windows_best_logistic_weights_are_those_of_a_peer():
+    from sklearn.linear_model import LogisticRegression
+
+    rng = np.random.default_rng(4)
+    yes = np.where(rng.random(WINDOW) < 1.0 / (1.0 + np.exp(-2.0 * X[:WINDOW, 0] - 0.5)), 1.0, -1.0)
+    w = 1.0 + rng.random(WINDOW)
+    best, spread = best_logistic(X[:WINDOW], yes, w)
+    peer = LogisticRegression(C=1e6, tol=1e-10, max_iter=1000).fit(X[:WINDOW], yes, sample_weight=w)
+    want = w @ np.logaddexp(0.0, -yes * peer.decision_function(X[:WINDOW]))
+    assert best == pytest.approx(want, rel=1e-3) and best >= want - 1e-6 and spread > best
+    separable, _ = best_logistic(X[:WINDOW], np.sign(X[:WINDOW, 0]), w)
+    assert 0.0 <= separable < 0.1 * spread
+
+
+@pytest.mark.parametrize(("classes", "against"), [(2, "of each window"), (3, "")])
+def test_drift_of_classes(classes, against):
+    """Two classes are held against the window's own best; several, against what the certificate knows."""
     rng = np.random.default_rng(1)
-    rows = rng.normal(size=(8 * WINDOW, 3))
-    yes = rows[:, 0] > 0
-    yes[7 * WINDOW :] ^= True
+    rows = rng.normal(size=(9 * WINDOW, 3))
+    right = (rows[:, 0] + (1.0 if classes == 2 else 0.1) * rng.logistic(size=len(rows)) > 0).astype(int)
+    right[8 * WINDOW :] ^= 1
     entries = [
-        Label(k + 1, struct.pack("3d", *x), b"1" if t else b"0", 1.0, None) for k, (x, t) in enumerate(zip(rows, yes))
+        Label(k + 1, struct.pack("3d", *x), str(t).encode(), 1.0, None) for k, (x, t) in enumerate(zip(rows, right))
     ]
-    live = model({"rate": 0.1}, task="classification")
-    live.apply(entries[: 7 * WINDOW])
+    live = model({"rate": 0.05}, task="classification", classes=list(range(classes)))
+    live.apply(entries[: 8 * WINDOW])
     assert not live.windows.describe()["drifting"]
-    live.apply(entries[7 * WINDOW :])
+    live.apply(entries[8 * WINDOW :])
     found = live.windows.describe()
-    assert found["drifting"] and found["against"] in ("the best fixed weights of the whole stream", "nothing")
+    assert found["drifting"] and against in found["against"]
 
 
 def test_an_open_window_survives_a_snapshot():

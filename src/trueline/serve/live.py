@@ -160,10 +160,10 @@ class Live:
         if self._squares():
             gaps = np.array(made) - y
             losses = (gaps * gaps).tolist()
-            if len(self.columns) < WIDEST:
-                windows.rows.extend((e[1], target, e[3]) for e, target in zip(entries, targets))
         else:
             losses = [self.loss(current, target) for current, target in zip(made, targets)]
+        if len(self.columns) < WIDEST - 1 and (self._squares() or self._logistic()):
+            windows.rows.extend((e[1], target, e[3]) for e, target in zip(entries, targets))
         for (_, _, _, weight, output), current, target, loss in zip(entries, made, targets, losses):
             windows.loss += weight * loss
             windows.weight += weight
@@ -178,6 +178,10 @@ class Live:
         if self.classes:
             return False
         return getattr(self.record, "loss", None) is None or bool(getattr(self._one(), "squared", True))
+
+    def _logistic(self) -> bool:
+        """Whether the loss is −ln of the probability of one of two classes."""
+        return len(self.classes) == 2 and self.probabilistic
 
     def _one(self) -> Any:
         """A learner of the record that knows the loss: itself, or one of the same learner at several rates."""
@@ -202,9 +206,9 @@ class Live:
 
     # ---- what it proves
     def _close_window(self) -> None:
-        rows = self.windows.rows if len(self.columns) < WIDEST and len(self.columns) < len(self.windows.rows) else []
+        rows = self.windows.rows if len(self.columns) < min(WIDEST - 1, len(self.windows.rows)) else []
         X = self.shape.rows([row[0] for row in rows], len(self.columns), self.places) if rows else None
-        self.windows.close(self.position, X, None if rows else self.record.certificate())
+        self.windows.close(self.position, X, None if rows else self.record.certificate(), self._logistic())
 
     def certificate(self) -> dict[str, Any]:
         """The record's certificate, and that of the predictions as they were served."""
