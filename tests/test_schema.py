@@ -451,3 +451,25 @@ def test_row_groups_are_found_without_pyarrow(tmp_path):
     pq = pytest.importorskip("pyarrow.parquet")
     meta = pq.read_metadata(path)
     assert sizes == [meta.row_group(k).num_rows for k in range(meta.num_row_groups)]
+
+
+@pytest.mark.parametrize(
+    ("levels", "rows", "told"),
+    [
+        (500, 500, "column 'id' of the dictionary of columns has 500 levels .* in 500 rows.*features="),
+        (1500, 3000, "column 'id' of the dictionary of columns has more than 1000 levels .*features="),
+        (900, 3000, "at most 2000 columns .column 'id' alone makes 900 of them: leave it out .*tl.minimize"),
+    ],
+)
+def test_columns_of_identifiers_are_refused_with_their_remedy(levels, rows, told):
+    import trueline as tl
+
+    rng = np.random.default_rng(0)
+    table = {"id": [f"u{k % levels:05d}" for k in range(rows)], "x": rng.normal(size=rows), "y": rng.normal(size=rows)}
+    if levels == 900:
+        table |= {other: [f"{other}{k % 600}" for k in range(rows)] for other in ("a", "b")}
+    with pytest.raises(ValueError, match=told):
+        tl.scan(table, target="y")
+    assert tl.scan(table, target="y", features=["x"]).terms == ("x",)
+    few = {"name": ["ann", "bob", "cat", "dan"], "y": [1.0, 2.0, 4.0, 3.0]}
+    assert len(tl.scan(few, target="y").terms) == 4

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     import polars as pl
 
 LEVEL_LIMIT = 1_000
+_IDENTIFIER = 20  # levels: fewer may well be one a row
 _DAY = 86_400_000_000  # microseconds
 _NUMBER = re.compile(r"\s*[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?\s*")
 
@@ -132,7 +133,18 @@ def check_levels(name: str, levels: Sequence[str], describe: str) -> None:
     if len(levels) > LEVEL_LIMIT:
         raise DataError(
             f"column {name!r} of {describe} has more than {LEVEL_LIMIT} levels ({levels[0]!r}, {levels[1]!r}, …): leave "
-            "it out, or derive a coarser column from it",
+            "it out by naming the others in features=, or derive a coarser column from it",
+            where=name,
+        )
+
+
+def refuse_identifier(name: str, levels: Sequence[str], rows: int, describe: str) -> None:
+    """Refuse a category that has almost a level of its own for each row."""
+    if len(levels) >= _IDENTIFIER and 10 * len(levels) >= 9 * rows:
+        raise DataError(
+            f"column {name!r} of {describe} has {len(levels)} levels ({levels[0]!r}, {levels[1]!r}, …) in {rows} rows: it "
+            "names the rows and tells nothing about others; leave it out by naming the others in features=, or derive a "
+            "coarser column from it",
             where=name,
         )
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import os
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -123,7 +124,7 @@ class Moments:
         weighted = False
         k = len(targets)
         for block in blocks:
-            refuse_wide(len(block.terms))
+            refuse_wide(len(block.terms), block.terms)
             if accumulator is None:
                 terms = block.terms
                 accumulator = Accumulator(len(terms) + k, k, digits, keep=sample)
@@ -175,7 +176,7 @@ class Moments:
         left, right = self, other
         if self.terms != other.terms:
             terms = self.terms + tuple(term for term in other.terms if term not in self.terms)
-            refuse_wide(len(terms))
+            refuse_wide(len(terms), terms)
             left, right = self.reordered(terms), other.reordered(terms)
         parts = {name: left.parts[name] for name in left.parts}
         for name, part in right.parts.items():
@@ -305,12 +306,15 @@ def schema_from(state: Any) -> Any:
     return Schema.from_dict(state)
 
 
-def refuse_wide(columns: int) -> None:
-    """Refuse what would need more memory for C than the rows are worth."""
+def refuse_wide(columns: int, terms: Sequence[str] = ()) -> None:
+    """Refuse what would need more memory for C than the rows are worth; levels of a category are told as such."""
     if columns > WIDEST:
+        counts = Counter(term.partition("[")[0] for term in terms if term.endswith("]"))
+        name, levels = counts.most_common(1)[0] if counts else ("", 0)
+        told = f" (column {name!r} alone makes {levels} of them: leave it out by naming the others in features=)"
         raise UsageError(
-            f"one pass keeps {columns}×{columns} products and takes at most {WIDEST} columns; for wider tables use "
-            "tl.minimize, which reads the rows again instead",
+            f"one pass keeps {columns}×{columns} products and takes at most {WIDEST} columns"
+            f"{told if 10 * levels > columns else ''}; for wider tables use tl.minimize, which reads the rows again instead",
             where="features",
         )
 

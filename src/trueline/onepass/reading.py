@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+from ..data.columns import refuse_identifier
 from ..data.schema import encode
 from ..errors import UsageError
 from ..threads import ahead
@@ -39,6 +40,8 @@ def scan_source(
     finally:
         if isinstance(report, _Meter):
             report.close()
+    for column in encoder.schema.columns:
+        refuse_identifier(column.name, column.levels, encoder.rows, encoder.source.describe)
     if folds is not None and len(made.parts) == 1 and made.n > 1:
         # Every row has fallen into one fold: there is nothing to leave out.
         made.parts = {0: made.total}
