@@ -26,16 +26,26 @@ from trueline.online.recursive import RecursiveModel
 from trueline.parts.geometries import geometry
 from trueline.parts.rates import rate
 
+# Sequences a theorem is tried on: few and always the same ones, or, by ``make torture``, many and new ones each time.
+TRIALS = int(os.environ.get("TRUELINE_THEOREM_TRIALS", "0"))
+
 if not _jit.PLAIN:
 
-    def test_theorems_in_plain_python():
+    def plainly(trials: int) -> None:
         done = subprocess.run(
-            [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", str(Path(__file__))],
-            env=os.environ | {"NUMBA_DISABLE_JIT": "1"},
+            [sys.executable, "-m", "pytest", "-q", "-x", "--timeout=0", "-p", "no:cacheprovider", str(Path(__file__))],
+            env=os.environ | {"NUMBA_DISABLE_JIT": "1", "TRUELINE_THEOREM_TRIALS": str(trials)},
             capture_output=True,
             text=True,
         )
         assert done.returncode == 0, done.stdout[-4000:]
+
+    def test_theorems_in_plain_python():
+        plainly(0)
+
+    @pytest.mark.torture
+    def test_theorems_on_many_more_sequences():
+        plainly(1000)
 
     # What follows is for the plain interpreter.
     pytestmark = []
@@ -67,7 +77,15 @@ class PNorm(NamedTuple):
 
 entry = st.one_of(st.sampled_from([0.0, 1.0, -1.0, 2.0]), st.floats(-2.0, 2.0, width=32))
 label = st.one_of(st.sampled_from([-1.0, 0.0, 1.0, 3.0]), st.floats(-3.0, 3.0, width=32))
-quick = settings(max_examples=15, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
+
+
+def trials(few: int):
+    return settings(
+        max_examples=TRIALS or few, deadline=None, derandomize=not TRIALS, suppress_health_check=list(HealthCheck)
+    )
+
+
+quick = trials(15)
 
 
 @st.composite
@@ -183,10 +201,18 @@ class TestTheorems:
     @quick
     @given(sequences(), st.sampled_from(GEOMETRIES), st.integers(2, 5))
     def test_mini_batches(self, data, name, batch):
-        X, y, _ = data
+        X, y, weights = data
         model = OnlineModel("squared", make(name), rate(0.1), batch=batch)
-        model.learn(X, y)
+        model.learn(X, y, weights)
         holds(model.certificate())
+
+    def test_a_batch_of_like_rows_steps_as_one_row_does(self):
+        x, y = np.array([[3.0, -1.0]]), np.array([2.0])
+        for name in GEOMETRIES:
+            one, many = (OnlineModel("huber", make(name), rate(0.1), batch=b) for b in (1, 4))
+            one.learn(x, y)
+            many.learn(np.repeat(x, 4, axis=0), np.repeat(y, 4))
+            assert many.weights() == pytest.approx(one.weights(), rel=1e-12), name
 
     @quick
     @given(signs, st.booleans(), st.booleans(), st.floats(0.05, 1.0))
@@ -214,7 +240,7 @@ class TestTheorems:
         exact = np.linalg.solve(ridge * np.eye(Z.shape[1]) + (Z.T * c) @ Z, Z.T @ (c * y))
         assert model.w == pytest.approx(exact, abs=1e-7)
 
-    @settings(max_examples=4, deadline=None, derandomize=True)
+    @trials(4)
     @given(sequences(), st.sampled_from(["additive", "normalised", "signed"]))
     def test_ladder_of_rates(self, data, name):
         X, y, weights = data
@@ -224,7 +250,7 @@ class TestTheorems:
         holds(proof)
         assert proof.loss <= 2.0 * (model.losses[0].min() + 2.0 * model.totals[0, 0]) + 1e-9
 
-    @settings(max_examples=12, deadline=None, derandomize=True)
+    @trials(12)
     @given(sequences(), st.sampled_from(GEOMETRIES), st.integers(0, 13), st.sampled_from([1, 3]), st.booleans())
     def test_rows_blocks_and_resuming_are_bit_identical(self, data, name, cut, batch, average):
         X, y, weights = data

@@ -169,7 +169,12 @@ def add_weights(geometry: Any, table: Any, numbers: Any, c: float) -> None:
 
 @kernel
 def finish_batch(geometry: Any, table: Any, numbers: Any, step: float) -> None:
-    """Apply the mean gradient of a full mini-batch."""
+    """Apply the mean of a full mini-batch's steps.
+
+    Its bracket is that of the mean gradient, counted once a row. A normalised or implicit step is not a gradient's, so
+    there the rows' own brackets were added: B(u, ·) is convex, so the mean of steps from one point is no further from u
+    than they are in the mean.
+    """
     count = numbers[s.WAITING]
     norm2 = 0.0
     before = geometry.conjugate(numbers[s.TOTAL], numbers[s.SHIFT]) if numbers[s.LINKED] > 0.0 else 0.0
@@ -186,7 +191,7 @@ def finish_batch(geometry: Any, table: Any, numbers: Any, step: float) -> None:
         sum_masses(geometry, table, numbers)
         after = geometry.conjugate(numbers[s.TOTAL], numbers[s.SHIFT])
         numbers[s.EXCESS] += count * max(0.0, along + (after - before) / step)
-    else:
+    elif numbers[s.NORMED] == 0.0:
         numbers[s.EXCESS] += count * 0.5 * step * norm2
     numbers[s.WAITING] = 0.0
 
@@ -224,7 +229,7 @@ def frozen_score(rows: Any, i: int, table: Any, row: int, numbers: Any) -> float
     return rows.dot(i, table[row, 1:]) + (table[row, 0] if numbers[s.INTERCEPT] > 0.0 else 0.0)
 
 
-@kernel
+@kernel(light=True)
 def learn(
     rows: Any, y: Any, weights: Any, order: Any, start: int, stop: int, loss: Any, geometry: Any, general: Any,
     table: Any, numbers: Any, out: Any,
@@ -305,13 +310,17 @@ def learn(
                     numbers[s.SIZE2] = size2
                     numbers[s.SIZE2_MAX] = max(numbers[s.SIZE2_MAX], size2)
         if general is not None and not plain:
+            base = rate if power == 0.0 else rate / rounds**power
+            pull = step / base * slope  # a row's weight, or its share of a normalised step, belongs to its gradient
             if batch > 1.0:
-                rows.add(i, c * slope, table[s.PENDING, 1:])
+                rows.add(i, pull, table[s.PENDING, 1:])
                 if intercept:
-                    table[s.PENDING, 0] += c * slope
+                    table[s.PENDING, 0] += pull
                 numbers[s.WAITING] += 1.0
                 if numbers[s.WAITING] >= batch:
-                    finish_batch(general, table, numbers, rate if power == 0.0 else rate / rounds**power)
+                    finish_batch(general, table, numbers, base)
+            elif adaptive:
+                move_row(rows, i, general, table, numbers, pull, base)
             else:
                 move_row(rows, i, general, table, numbers, slope, step)
             if linked and certify:
@@ -319,7 +328,7 @@ def learn(
                 if power > 0.0:
                     numbers[s.DISTANCE_MAX] = max(numbers[s.DISTANCE_MAX], after - lowest(general, table, numbers))
             bias = table[s.DUAL, 0]
-        if weights is not None and certify and batch == 1.0:
+        if weights is not None and certify and (batch == 1.0 or numbers[s.NORMED] > 0.0):
             base = rate if power == 0.0 else rate / rounds**power
             excess = step / base * geometry.excess(loss, score, target, slope, norm2, step, before, after)
             numbers[s.EXCESS] += excess
@@ -338,7 +347,7 @@ def learn(
     return at
 
 
-@kernel(reassociate=True)
+@kernel(reassociate=True, light=True)
 def scores(rows: Any, start: int, stop: int, general: Any, table: Any, numbers: Any, out: Any) -> int:
     """The scores of rows start … stop − 1; the position of the first that is not a usable number, or ``stop``."""
     dual = table[s.DUAL, 1:]

@@ -1,7 +1,8 @@
 """Running second moments of a stream of squared losses: L_u of *any* fixed u, exactly, with no second pass.
 
 G = Σ c·z zᵀ over rows z = (1, x, y). Rows wait in a buffer of fixed size and are added by one matrix product, so
-the cost per row is BLAS's, and a row at a time and a block at a time give the same bits.
+the cost per row is BLAS's, and a row at a time and a block at a time give the same bits. (hindsight.py keeps moments
+about the mean: more work and more digits, for columns that nobody has scaled.)
 """
 
 from __future__ import annotations
@@ -46,8 +47,10 @@ class Sums:
                 self.count = 0
             start = stop
 
-    def add_one(self, values: np.ndarray, columns: np.ndarray | None, y: float, weight: float) -> None:
-        """Count one row of named features."""
+    def add_one(
+        self, values: np.ndarray, columns: np.ndarray | None, y: float, weight: float, shares: Any = None
+    ) -> None:
+        """Count one row of named features; ``shares(row)`` divides its weight."""
         place = self.waiting[self.count]
         place[0] = 1.0
         if columns is None:
@@ -56,6 +59,8 @@ class Sums:
             place[1:-1] = 0.0
             place[columns + 1] = values
         place[-1] = y
+        if shares is not None:
+            weight = weight / float(shares(place[None, 1:-1])[0])
         if weight != 1.0:
             place *= np.sqrt(weight)
         self.count += 1
@@ -99,9 +104,17 @@ def add_rows(model: Any, X: Any, targets: Any, weights: Any, order: Any, start: 
     c = weights[chosen] if len(weights) else None
     part = X[chosen]
     with np.errstate(all="ignore"):  # rows that the engine is about to refuse
-        if type(model.geometry).__name__ == "Normalised" and not model.quiet:  # a mixture counts losses as they are
-            c = (1.0 if c is None else c) / (model.geometry.epsilon + squared_norms(part, model.fit_intercept))
+        shares = shares_of(model)
+        if shares is not None:
+            c = (1.0 if c is None else c) / shares(part)
         model.sums.add(part, targets[0][chosen], c)
+
+
+def shares_of(model: Any) -> Any:
+    """What divides the weights of rows where the theorem is about normalised losses; None elsewhere."""
+    if type(model.geometry).__name__ != "Normalised" or model.quiet:  # a mixture counts losses as they are
+        return None
+    return lambda rows: model.geometry.epsilon + squared_norms(rows, model.fit_intercept)
 
 
 def loss_of(G: np.ndarray, u: np.ndarray) -> float:
@@ -123,22 +136,30 @@ def best(G: np.ndarray, ridge: float, intercept: bool, few: np.ndarray | None = 
     if not len(A):
         return u
     A[np.diag_indices_from(A)] += ridge
-    scale = 1.0 / np.sqrt(np.maximum(A.diagonal(), np.finfo(float).tiny))
-    if few is not None:
-        Z, y = few[:, first:-1], few[:, -1]
-        if ridge > 0.0:
-            u[first:] = Z.T @ np.linalg.solve(Z @ Z.T + ridge * np.eye(len(Z)), y)
-        elif len(Z):
-            u[first:] = scale * np.linalg.lstsq(Z * scale, y, rcond=None)[0]
+    if few is None:
+        u[first:] = solve(A, b)
         return u
+    Z, y = few[:, first:-1], few[:, -1]
+    if ridge > 0.0:
+        u[first:] = Z.T @ solve(Z @ Z.T + ridge * np.eye(len(Z)), y)
+    elif len(Z):
+        scale = 1.0 / np.sqrt(np.maximum(A.diagonal(), np.finfo(float).tiny))
+        u[first:] = scale * np.linalg.lstsq(Z * scale, y, rcond=None)[0]
+    return u
+
+
+def solve(A: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """A solution of Au = b for a positive semidefinite A: scaled to unit diagonal, weak directions left out."""
+    if not len(b):
+        return b
+    scale = 1.0 / np.sqrt(np.maximum(A.diagonal(), np.finfo(float).tiny))
     scaled = A * scale * scale[:, None]
     found = _far_from_singular(scaled, scale * b)
     if found is None:
         values, vectors = np.linalg.eigh(scaled)
         kept = values > len(A) * np.finfo(float).eps * max(values[-1], 0.0)
         found = vectors[:, kept] @ ((vectors[:, kept].T @ (scale * b)) / values[kept])
-    u[first:] = scale * found
-    return u
+    return np.asarray(scale * found)
 
 
 def _far_from_singular(scaled: np.ndarray, right: np.ndarray) -> np.ndarray | None:
