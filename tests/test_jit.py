@@ -100,16 +100,15 @@ def test_old_code_is_pruned_and_what_is_used_stays(tmp_path, monkeypatch):
 
 
 def test_a_process_that_compiles_prunes_and_one_that_loads_renews(tmp_path):
-    cache = tmp_path / "cache"
-    cache.mkdir()
-    old = cache / "edited-away.nbc"
-    old.write_bytes(b"x")
-    os.utime(old, (time.time() - 60 * _prune.DAY,) * 2)
-    part = write(tmp_path / "part")
-    run(part, cache)
-    assert not old.exists()
+    cache, folder = tmp_path / "cache", tmp_path / "part"
+    run(write(folder), cache)
     kept = list(cache.rglob("*.nbc"))
     for path in kept:
         os.utime(path, (time.time() - 20 * _prune.DAY,) * 2)
-    assert run(part, cache)[1] == 0
+    assert run(folder, cache)[1] == 0
     assert any(time.time() - path.stat().st_mtime < _prune.DAY for path in kept)
+    for path in kept:  # long unused; then the part is edited, and what it was is never asked for again
+        os.utime(path, (time.time() - 60 * _prune.DAY,) * 2)
+    assert run(write(folder, body="self.tilt * (score - y) + 10.0"), cache)[1] > 0
+    gone = [path for path in kept if not path.exists()]
+    assert gone and all(path.name.startswith("kern.total") for path in gone)

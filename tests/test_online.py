@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
-import copy
 import io
 import sys
-from collections import OrderedDict
 
 import numpy as np
 import pytest
@@ -17,6 +14,7 @@ import trueline as tl
 from trueline.certify.records import Status, from_dict
 from trueline.errors import DataError, UsageError
 from trueline.estimators import streaming
+from trueline.report import bar
 
 ORDER = "rows are learned one by one, so repeating a row is not the same as weighting it"
 EXPECTED = {f"check_sample_weight_equivalence_on_{kind}_data": ORDER for kind in ("dense", "sparse")}
@@ -145,62 +143,6 @@ def test_sparse_rows_give_the_dense_answer(data, widrow_hoff):
     np.testing.assert_allclose(thin.predict(sparse.csr_matrix(X)), dense.predict(X), rtol=1e-10)
 
 
-def test_features_may_appear_and_vanish(widrow_hoff):
-    model = widrow_hoff(rate=0.1)
-    model.learn_one({"a": 1.0}, 1.0)
-    model.learn_one({"b": 2.0, "a": 1.0}, 2.0)
-    model.learn_one({"c": 1.0}, 0.0)
-    model.learn_one({}, 1.0)
-    assert model.record_.names == ["a", "b", "c"]
-    X = np.array([[1.0, 0, 0], [1, 2, 0], [0, 0, 1], [0, 0, 0]])
-    block = widrow_hoff(rate=0.1).fit(X, [1.0, 2.0, 0.0, 1.0])
-    np.testing.assert_allclose(model.coef_, block.coef_, rtol=1e-12)
-    assert model.certificate_.bound == pytest.approx(block.certificate_.bound)
-    assert model.predict_one({"a": 1.0, "never": 5.0}) == pytest.approx(model.coef_[0] + model.intercept_)
-    assert model.record_.names == ["a", "b", "c"]
-
-
-class Stubborn:
-    """A number whose reading empties the dict that holds it."""
-
-    rows: dict = {}
-
-    def __float__(self):
-        self.rows.clear()
-        return 0.5
-
-
-def test_dicts_of_any_numbers_in_any_order_are_learned_as_rows(widrow_hoff):
-    rows = [
-        ({"a": True, "b": 2}, 1.0), ({"c": 0.5, "a": 1}, 2.0), ({"b": np.float64(0.3), "c": np.int64(2)}, 0.5),
-        ({"b": 0.2, "a": 0.1}, 1), (OrderedDict(a=0.3, b=0.1), np.float32(2.0)), ({"a": 1.0}, 0.0), ({}, 1.0),
-    ] * 9  # fmt: skip
-    for settings in ({"certificate": False}, {}):
-        one, block = widrow_hoff(**settings), widrow_hoff(**settings)
-        for x, y in rows:
-            one.predict_one(x)
-            one.learn_one(x, y)
-        X = np.array([[float(x.get(name, 0.0)) for name in "abc"] for x, _ in rows])
-        block.fit(X, [float(y) for _, y in rows])
-        np.testing.assert_allclose(one.coef_, block.coef_, rtol=1e-14)
-        assert one.predict_one({"a": 1.0, "unknown": 7.0}) == pytest.approx(block.predict([[1.0, 0.0, 0.0]])[0])
-        before = one.coef_.tobytes()
-        for bad, words in (("x", "not a number"), (np.nan, "NaN"), (1e300, "too large"), (None, "not a number")):
-            for call in (one.predict_one, lambda x, one=one: one.learn_one(x, 1.0)):
-                with pytest.raises(DataError, match=words):
-                    call({"a": 1.0, "b": bad})
-        assert one.coef_.tobytes() == before
-        twin = copy.deepcopy(one)
-        for _ in range(3):
-            one.learn_one({"a": 1.0, "new": 1.0}, 2.0)
-        assert twin.coef_.tobytes() == before and twin.predict_one({"a": 1.0}) != one.predict_one({"a": 1.0})
-    Stubborn.rows = {"a": 1.0, "b": Stubborn(), "c": 1.0}
-    with contextlib.suppress(KeyError):
-        one.learn_one(Stubborn.rows, 1.0)
-    one.learn_one({"a": 1.0, "b": 1.0, "c": 1.0}, 1.0)
-    assert np.isfinite(one.coef_).all()
-
-
 def test_orders_epochs_and_weights(data, widrow_hoff):
     X, y = data
     twice = widrow_hoff(epochs=2).fit(X, y)
@@ -273,48 +215,6 @@ def test_classifiers_two_classes_and_several(data):
     assert live.predict_one({"a": 1.0}) is None
     live.learn_one({"a": 1.0}, True)
     assert live.predict_one({"a": 1.0}) is True and live.predict_proba_one({"a": 1.0})[True] > 0.5
-
-
-def test_perceptron_counts_its_mistakes():
-    rng = np.random.default_rng(3)
-    X = rng.normal(size=(500, 5))
-    u = np.array([1.0, -1.0, 0.5, 0.0, 2.0])
-    X = X[np.abs(X @ u) > 0.3]
-    y = np.sign(X @ u)
-    model = tl.Perceptron(fit_intercept=False).fit(X, y)
-    proof = model.certificate_
-    rho = (y * (X @ u)).min() / np.linalg.norm(u)
-    assert proof.proven and proof.mistakes <= proof.bound <= np.max(np.sum(X * X, axis=1)) / rho**2
-    w, mistakes = np.zeros(5), 0
-    for x, t in zip(X, y):
-        if t * (w @ x) <= 0:
-            w, mistakes = w + t * x, mistakes + 1
-    assert proof.mistakes == mistakes
-    np.testing.assert_allclose(model.coef_, w, rtol=1e-12)
-    noisy = np.where(rng.random(len(y)) < 0.1, -y, y)
-    proof = tl.Perceptron().fit(X, noisy).certificate_
-    assert proof.proven and proof.mistakes <= proof.bound and proof.slack > 0.0
-
-
-@pytest.mark.parametrize("make", [tl.Perceptron, tl.Winnow])
-def test_mistakes_of_several_classes_are_bounded_by_those_of_their_heads(make, tmp_path):
-    rng = np.random.default_rng(6)
-    X = rng.normal(size=(300, 4))
-    y = np.argmax(X[:, :3] + 0.1 * rng.normal(size=(300, 3)), axis=1)
-    model = make().fit(X, y)
-    one = make(classes=[0, 1, 2])
-    wrong = 0
-    for row, label in zip(X, y):
-        features = {f"x{j}": float(value) for j, value in enumerate(row)}
-        wrong += one.predict_one(features) != label
-        one.learn_one(features, int(label))
-    proof = model.certificate_
-    assert proof.mistakes == wrong == one.certificate_.mistakes > 0
-    assert proof.bound == pytest.approx(one.certificate_.bound) and (not proof.proven or wrong <= proof.bound)
-    assert proof.proven or make is tl.Winnow
-    model.save(tmp_path / "model.tl")
-    again = tl.load(tmp_path / "model.tl").certificate_
-    assert (again.mistakes, again.bound) == (proof.mistakes, pytest.approx(proof.bound))
 
 
 def test_recursive_least_squares_follows_change():
@@ -425,6 +325,7 @@ def test_a_long_fit_on_a_terminal_shows_a_bar_and_learns_the_same(data, widrow_h
     X, y = data
     quiet = widrow_hoff().fit(X, y)
     monkeypatch.setattr(streaming, "LONG", 1.0)
+    monkeypatch.setattr(bar, "PATIENCE", 0.0)
     monkeypatch.setenv("TERM", "xterm")
     for order in ("in_order", "shuffled"):
         screen = Terminal()
@@ -433,8 +334,15 @@ def test_a_long_fit_on_a_terminal_shows_a_bar_and_learns_the_same(data, widrow_h
             model = widrow_hoff(order=order, random_state=0).fit(X, y)
         assert "WidrowHoff" in screen.getvalue() and "100%" in screen.getvalue()
         assert model.certificate_.examples == len(y)
+        assert "600 of 600" in screen.getvalue() and "loss 0." in screen.getvalue()
         if order == "in_order":
             assert model.coef_.tobytes() == quiet.coef_.tobytes()
+    with monkeypatch.context() as during:
+        during.setattr(sys, "stderr", Terminal())
+        wrong = X.copy()
+        wrong[500, 2] = np.nan
+        with pytest.raises(DataError, match="NaN in row 500"):
+            widrow_hoff().fit(wrong, y)
     assert capsys.readouterr().out == ""  # a program's output stays its own
 
 

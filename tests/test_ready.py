@@ -22,6 +22,8 @@ from trueline.parts.rates import Rate
 
 if sys.argv[1] == "light":
     _jit.start_lightly()
+else:
+    import numba
 rng = np.random.default_rng(0)
 X = rng.normal(size=(50, 7))
 model = OnlineModel("squared", geometry("additive"), Rate(0.01), certificate=False)

@@ -2,17 +2,46 @@
 
 A call from Python to compiled code pays for every array among its arguments, and turning a dict of 30 numbers into an
 array through ``itemgetter`` and ``struct`` costs more than learning from it. Here the compiled function gets the
-dict's own address and asks Python's C interface for each value, so an example costs one call. Only code that holds
-the GIL may do so (``holding``); with NUMBA_DISABLE_JIT=1 nothing here is used.
+dict's own address and asks Python's C interface for the values, so an example costs one call.
+
+Why this is safe. The caller holds a reference to the dict for the length of the call, checks that it is a ``dict`` and no
+subclass, and holds references to the keys asked for. The code keeps the GIL (``holding``), so nobody else can run; the
+only Python code that may run inside is a value's own ``__float__``, and a reference to that value is held meanwhile. That code may
+change the dict: so nothing borrowed from the dict is used after it, but for a position, which ``PyDict_Next`` checks
+anew. First the dict is walked in its own order, each key compared with the one expected there (the same object, or an
+equal string: PyUnicode_Compare runs no Python code and refuses what is no string). At the first surprise, an order,
+a key, a missing value, every value is looked up by its key instead, and what cannot be found or is no number gives
+False with no exception left behind: the caller then goes the long way, which finds the words. No field of a dict is read
+behind Python's back. Of a float the type and the value are read where CPython keeps them, if a trial on one float finds
+them there; otherwise through the C interface.
+
+``usable`` says whether all this holds: CPython, with its GIL, compiled (not NUMBA_DISABLE_JIT=1).
 """
 
 from __future__ import annotations
 
+import ctypes
+import sys
 from collections.abc import Callable
 from functools import cache
 from typing import Any
 
 from . import _jit
+
+
+def usable() -> bool:
+    """Whether compiled code may read dicts in this process."""
+    locked = getattr(sys, "_is_gil_enabled", lambda: True)()
+    return not _jit.PLAIN and sys.implementation.name == "cpython" and locked
+
+
+def floats_as_expected() -> bool:
+    """Whether a float is, as in CPython so far, a count of references, its type's address and its value."""
+    trial = 1.2345678
+    if sys.getsizeof(trial) != 24 or ctypes.sizeof(ctypes.c_void_p) != 8:
+        return False
+    kind = ctypes.c_void_p.from_address(id(trial) + 8).value
+    return kind == id(float) and ctypes.c_double.from_address(id(trial) + 16).value == trial
 
 
 class Holding(_jit.Kernel):
@@ -34,8 +63,8 @@ def holding(function: Callable[..., Any]) -> Holding:
     return Holding(function, {})
 
 
-def read_dict(features, keys, values):  # type: ignore[no-untyped-def]
-    """Whether the dict at this address has every key and only numbers; they are then in ``values``."""
+def read_dict(features, keys, spots, values):  # type: ignore[no-untyped-def]
+    """Whether the dict at this address has every key and only numbers; that of key k is then in ``values[spots[k]]``."""
     raise NotImplementedError("only compiled code can read a dict by its address")
 
 
@@ -62,6 +91,9 @@ def register() -> None:
     from numba.core import cgutils
     from numba.extending import intrinsic, overload
 
+    whole, size = ir.IntType(32), ir.IntType(64)
+    direct_floats = floats_as_expected()
+
     def pointer_to(kind: Any) -> Any:
         @intrinsic
         def pointer(context: Any, address: Any) -> Any:
@@ -74,43 +106,106 @@ def register() -> None:
 
     to_double, to_word, to_index = (pointer_to(kind) for kind in (types.float64, types.uint64, types.uint32))
 
-    @intrinsic
-    def read_values(context: Any, features: Any, keys: Any, values: Any) -> Any:
-        def code(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-            api = context.get_python_api(builder)
-            found = context.make_array(signature.args[1])(context, builder, arguments[1])
-            out = context.make_array(signature.args[2])(context, builder, arguments[2])
-            count = cgutils.unpack_tuple(builder, out.shape)[-1]
-            features = builder.inttoptr(arguments[0], api.pyobj)
-            get = api._get_function(ir.FunctionType(api.pyobj, [api.pyobj, api.pyobj]), "PyDict_GetItem")
-            good = cgutils.alloca_once_value(builder, cgutils.true_bit)
-            with cgutils.for_range(builder, count) as loop:
-                key = builder.inttoptr(builder.load(builder.gep(found.data, [loop.index])), api.pyobj)
-                value = builder.call(get, [features, key])  # borrowed
-                with builder.if_then(cgutils.is_null(builder, value), likely=False):
-                    builder.store(cgutils.false_bit, good)
-                    loop.do_break()
-                api.incref(value)  # a number's own __float__ may change the dict
-                number = api.float_as_double(value)
-                api.decref(value)
-                minus_one = builder.fcmp_ordered("==", number, ir.Constant(number.type, -1.0))
-                with (
-                    builder.if_then(minus_one, likely=False),
-                    builder.if_then(cgutils.is_not_null(builder, api.err_occurred()), likely=False),
-                ):
-                    api.err_clear()
-                    builder.store(cgutils.false_bit, good)
-                    loop.do_break()
-                builder.store(number, builder.gep(out.data, [loop.index]))
-            return builder.load(good)
+    def store_number(api: Any, builder: Any, value: Any, place: Any, refuse: Callable[[], None]) -> None:
+        """The number in a borrowed value goes to ``place``; ``refuse`` where there is none."""
 
-        return types.boolean(types.intp, keys, values), code
+        def ask() -> None:
+            api.incref(value)
+            number = api.float_as_double(value)
+            api.decref(value)
+            minus_one = builder.fcmp_ordered("==", number, ir.Constant(number.type, -1.0))
+            with (
+                builder.if_then(minus_one, likely=False),
+                builder.if_then(cgutils.is_not_null(builder, api.err_occurred()), likely=False),
+            ):
+                api.err_clear()
+                refuse()
+            builder.store(number, place)
 
+        if not direct_floats:
+            ask()
+            return
+        kind = builder.load(builder.gep(builder.bitcast(value, api.pyobj.as_pointer()), [size(1)]))
+        plain = builder.icmp_unsigned("==", kind, api.get_c_object("PyFloat_Type"))
+        with builder.if_else(plain, likely=True) as (a_float, another):
+            with a_float:
+                builder.store(
+                    builder.load(builder.gep(builder.bitcast(value, ir.DoubleType().as_pointer()), [size(2)])), place
+                )
+            with another:
+                ask()
+
+    def reader(walk: Any) -> Any:
+        """A compiled function over (dict, keys, spots, values); ``walk`` finds each value, or refuses."""
+
+        @intrinsic
+        def read_values(context: Any, features: Any, keys: Any, spots: Any, values: Any) -> Any:
+            def code(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+                api = context.get_python_api(builder)
+                wanted, places, out = (
+                    context.make_array(signature.args[k])(context, builder, arguments[k]) for k in (1, 2, 3)
+                )
+                count = cgutils.unpack_tuple(builder, wanted.shape)[0]
+                given = builder.inttoptr(arguments[0], api.pyobj)
+                good = cgutils.alloca_once_value(builder, cgutils.true_bit)
+                find = walk(api, builder, given)
+                with cgutils.for_range(builder, count) as loop:
+
+                    def refuse() -> None:
+                        builder.store(cgutils.false_bit, good)
+                        loop.do_break()
+
+                    key = builder.inttoptr(builder.load(builder.gep(wanted.data, [loop.index])), api.pyobj)
+                    value = find(key, refuse)
+                    spot = builder.load(builder.gep(places.data, [loop.index]))
+                    store_number(api, builder, value, builder.gep(out.data, [spot]), refuse)
+                return builder.load(good)
+
+            return types.boolean(types.intp, keys, spots, values), code
+
+        return read_values
+
+    def in_order(api: Any, builder: Any, given: Any) -> Any:
+        slot = api.pyobj.as_pointer()
+        advance = api._get_function(ir.FunctionType(whole, [api.pyobj, size.as_pointer(), slot, slot]), "PyDict_Next")
+        compare = api._get_function(ir.FunctionType(whole, [api.pyobj, api.pyobj]), "PyUnicode_Compare")
+        at = cgutils.alloca_once_value(builder, size(0))
+        key_slot, value_slot = (cgutils.alloca_once(builder, api.pyobj) for _ in range(2))
+
+        def find(wanted: Any, refuse: Callable[[], None]) -> Any:
+            more = builder.call(advance, [given, at, key_slot, value_slot])
+            with builder.if_then(cgutils.is_null(builder, more), likely=False):
+                refuse()
+            key = builder.load(key_slot)
+            with builder.if_then(builder.icmp_unsigned("!=", key, wanted)):
+                other = builder.call(compare, [key, wanted])
+                with builder.if_then(cgutils.is_not_null(builder, other), likely=False):
+                    api.err_clear()  # a key that is no string
+                    refuse()
+            return builder.load(value_slot)
+
+        return find
+
+    def by_key(api: Any, builder: Any, given: Any) -> Any:
+        get = api._get_function(ir.FunctionType(api.pyobj, [api.pyobj, api.pyobj]), "PyDict_GetItemWithError")
+
+        def find(wanted: Any, refuse: Callable[[], None]) -> Any:
+            value = builder.call(get, [given, wanted])  # borrowed
+            with builder.if_then(cgutils.is_null(builder, value), likely=False):
+                api.err_clear()
+                refuse()
+            return value
+
+        return find
+
+    read_in_order, read_by_key = reader(in_order), reader(by_key)
     options = {"error_model": "numpy", "forceinline": True}
 
     @overload(read_dict, jit_options=options)
-    def choose_read(features, keys, values):  # type: ignore[no-untyped-def]
-        return lambda features, keys, values: read_values(features, keys, values)
+    def choose_read(features, keys, spots, values):  # type: ignore[no-untyped-def]
+        return lambda features, keys, spots, values: (
+            read_in_order(features, keys, spots, values) or read_by_key(features, keys, spots, values)
+        )
 
     @overload(doubles, jit_options=options)
     def choose_doubles(address, rows, columns):  # type: ignore[no-untyped-def]

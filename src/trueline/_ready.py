@@ -22,7 +22,7 @@ from typing import Any
 
 import numpy as np
 
-from ._prune import used
+from ._prune import look_over, used
 
 RESULTS: dict[str, Any] = {"int64": ctypes.c_int64, "float64": ctypes.c_double, "none": ctypes.c_void_p}
 # Of the wrapper that Python calls, which is never called here, and of counting owners, of which there are none.
@@ -115,6 +115,7 @@ def keep(path: Path, code: bytes, symbol: str, result: str) -> None:
     scratch = path.with_suffix(f".{os.getpid()}")
     scratch.write_bytes(MARK + hashlib.blake2b(body, digest_size=16).digest() + body)
     scratch.replace(path)
+    look_over(path.parent)
 
 
 def undefined(code: bytes) -> list[str]:

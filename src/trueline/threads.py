@@ -9,13 +9,15 @@ from __future__ import annotations
 
 import contextlib
 import os
+import sys
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from .errors import UsageError
 
 _setting: int | None = None
-_libraries: Any = None  # what threadpoolctl found loaded
+_libraries: Any = None  # what threadpoolctl found loaded, and how many of these were
+BRINGING = ("numpy", "scipy.linalg.cython_blas", "scipy.linalg._fblas", "scipy.optimize")  # modules that bring a BLAS
 _END: Any = object()
 
 
@@ -115,11 +117,12 @@ def ahead(items: Iterable[Any]) -> Iterator[Any]:
 def one_blas_thread() -> Iterator[None]:
     """BLAS on the calling thread alone, for work that is spread over threads already."""
     global _libraries
-    if _libraries is None:
+    found = sum(name in sys.modules for name in BRINGING)
+    if _libraries is None or _libraries[0] != found:
         from threadpoolctl import ThreadpoolController
 
-        _libraries = ThreadpoolController()
-    with _libraries.limit(limits=1, user_api="blas"):
+        _libraries = found, ThreadpoolController()
+    with _libraries[1].limit(limits=1, user_api="blas"):
         yield
 
 

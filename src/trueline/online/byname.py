@@ -11,10 +11,11 @@ from typing import Any
 import numpy as np
 
 from ..errors import DataError
-from . import inputs, state
+from . import inputs
 from .engine import NO_ORDER, NO_WEIGHTS, learn, scores
 from .mistakes import keep
 from .named import Layout
+from .sums import shares_of
 
 
 class ByName:
@@ -36,7 +37,9 @@ class ByName:
     _index: dict[str, int]
     _layouts: dict[tuple[str, ...], Layout]
     _last_layout: Any
-    _next_record: int
+    _due: np.ndarray
+    _next_record: Any
+    counting: Any
     _real: bool
     _identity: bool
     _targets: Any
@@ -53,32 +56,35 @@ class ByName:
         layout = self._last_layout
         if layout is None or len(features) != layout.size:
             layout = self._layout(features, grow=True)
-        if len(self.heads) > 1:
-            return self._learn_one_of_many(features, y, weight)
-        target = y if type(y) is float and self._real and -1e100 <= y <= 1e100 else inputs.target(y, self.loss.targets)
-        score = math.nan
-        if layout.learn is not None and weight == 1.0 and type(features) is dict:
-            score = layout.learn(id(features), layout.place, target, *layout.learning)
-        if score != score:
-            layout, score = self._learn_anew(features, target, weight)
-        if self.sums is not None or self.kept is not None:
-            self._count_one(layout, target, weight, score)
-        if layout.numbers.item(state.ROUNDS) >= self._next_record:
-            self._record(y, np.array([score]))
-        return score if self._identity else self.loss.mean(score)
-
-    def _learn_anew(self, features: dict[str, float], target: float, weight: float) -> tuple[Layout, float]:
-        """As ``learn_one``, for other keys than the last ones, weights, and whatever must be refused in words."""
+        target = y if type(y) is float and self._real and -1e100 <= y <= 1e100 else self._target(y)
+        while layout.learn is not None and weight == 1.0 and type(features) is dict:
+            score = layout.learn(
+                id(features), layout.place, target, layout.kind, layout.share, self.loss, self.geometry, self.general
+            )
+            if score == score:
+                if self.counting:
+                    self._count_one(layout, target, 1.0, score)
+                return score if self._identity else self.loss.mean(score)
+            last, layout = layout, self._layout(features, grow=True)
+            if layout is last:
+                break
         layout = self._layout(features, grow=True)
+        if len(self.heads) > 1:
+            return self._learn_one_of_many(layout, features, y, weight)
+        return self._learn_one_at_length(layout, features, target, weight, y)
+
+    def _target(self, y: Any) -> float:
+        return math.nan if len(self.heads) > 1 else inputs.target(y, self.loss.targets)
+
+    def _learn_one_at_length(
+        self, layout: Layout, features: dict[str, float], target: float, weight: float, label: Any
+    ) -> Any:
+        """As ``learn_one``, for other keys than the last ones, weights, doubling counts, and whatever must be refused."""
         head = self.heads[0]
         share: Any = None if self.bare else NO_WEIGHTS
         if layout.learn is None:
-            layout.bind(head)
+            layout.bind(head, self._due)
             layout.bind_learn(share, self.loss, self.geometry, self.general)
-        if layout.learn is not None and weight == 1.0 and type(features) is dict:
-            score = layout.learn(id(features), layout.place, target, *layout.learning)
-            if score == score:
-                return layout, score
         layout.fill(features)
         layout.y[0] = target
         if weight != 1.0:
@@ -90,24 +96,29 @@ class ByName:
         )  # fmt: skip
         if reached == 0:
             self._refuse_one(features, layout)
-        return layout, layout.out.item()
+        score = layout.out.item()
+        if self.counting:
+            self._count_one(layout, target, weight, score)
+        if self.examples >= self._next_record:
+            self._record(label, np.array([score]))
+        return score if self._identity else self.loss.mean(score)
 
     def predict_one(self, features: dict[str, float]) -> Any:
         """The prediction for one example of named features; names never seen count nothing."""
         layout = self._last_layout
-        if layout is not None and layout.score is not None and len(features) == layout.size and type(features) is dict:
-            score = layout.score(id(features), layout.place, *layout.scoring)
+        if layout is None or len(features) != layout.size:
+            layout = self._layout(features, grow=False)
+        while layout.score is not None and type(features) is dict:
+            score = layout.score(id(features), layout.place, layout.kind, self.general)
             if score == score:
                 return score if self._identity else self.loss.mean(score)
+            last, layout = layout, self._layout(features, grow=False)
+            if layout is last:
+                break
         layout = self._layout(features, grow=False)
-        if layout is self._last_layout and len(self.heads) == 1 and not self.average and type(features) is dict:
-            if layout.score is None:
-                layout.bind(self.heads[0])
-                layout.bind_score(self.general)
-            if layout.score is not None:
-                score = layout.score(id(features), layout.place, *layout.scoring)
-                if score == score:
-                    return score if self._identity else self.loss.mean(score)
+        if layout.score is None and len(self.heads) == 1 and not self.average:
+            layout.bind(self.heads[0], self._due)
+            layout.bind_score(self.general)
         layout.fill(features)
         out = np.empty((len(self.heads), 1))
         for h in range(len(self.heads)):
@@ -116,8 +127,7 @@ class ByName:
                 self._refuse_one(features, layout)
         return self._outward(out)[0]
 
-    def _learn_one_of_many(self, features: dict[str, float], y: Any, weight: float) -> np.ndarray:
-        layout = self._layout(features, grow=True)
+    def _learn_one_of_many(self, layout: Layout, features: dict[str, float], y: Any, weight: float) -> np.ndarray:
         layout.fill(features)
         targets = self._targets([y], 1)
         share = inputs.weights([weight], 1) if weight != 1.0 else NO_WEIGHTS
@@ -161,10 +171,8 @@ class ByName:
 
     def _count_one(self, layout: Layout, target: float, weight: float, score: float) -> None:
         if self.sums is not None:
-            c = float(weight)
-            if type(self.geometry).__name__ == "Normalised":
-                c /= self.geometry.epsilon + float(layout.values @ layout.values) + float(self.fit_intercept)
-            self.sums.add_one(layout.values, None if layout.dense else layout.columns, target, c)
+            columns = None if layout.dense else layout.columns
+            self.sums.add_one(layout.values, columns, target, float(weight), shares_of(self))
         if self.kept is not None:
             self._keep_one(layout, np.array([[target]]), np.array([[score]]))
 

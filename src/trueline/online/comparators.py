@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from ..threads import one_blas_thread
 from .engine import NO_WEIGHTS, risk
 from .state import START
 
@@ -81,7 +82,8 @@ def search(
     turns = int(min(200.0, max(10.0, READING / (1.0 + rows[0].size * len(ridges)))))
     for ridge in ridges:
         start = min(found, key=lambda pair: pair[1] + 0.5 * ridge * float(pair[0] @ pair[0]))[0]
-        u = minimize(objective, start, args=(ridge,), jac=True, method="L-BFGS-B", options={"maxiter": turns}).x
+        with one_blas_thread():
+            u = minimize(objective, start, args=(ridge,), jac=True, method="L-BFGS-B", options={"maxiter": turns}).x
         found.append((u, float(risk(rows, y, weights, loss, u, gradient))))
     return [pair for pair in found if math.isfinite(pair[1])]
 

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from ..certify.records import Assumption, MistakeCertificate, Status
+from ..threads import one_blas_thread
 from . import state
 
 
@@ -116,11 +117,12 @@ def comparators(Z: Any, weights: np.ndarray) -> list[np.ndarray]:
         return float(slack @ slack) + ridge * float(w @ w), 2.0 * (ridge * w - Z.T @ slack)
 
     start = np.zeros(Z.shape[1])
-    for ridge in (1e-1, 1e-3, 1e-6):
-        start = minimize(
-            objective, start, args=(ridge * size,), jac=True, method="L-BFGS-B", options={"maxiter": 200}
-        ).x
-        found.append(start)
+    with one_blas_thread():  # small products, which BLAS's threads would only wait for each other over
+        for ridge in (1e-1, 1e-3, 1e-6):
+            start = minimize(
+                objective, start, args=(ridge * size,), jac=True, method="L-BFGS-B", options={"maxiter": 200}
+            ).x
+            found.append(start)
     return [u for u in found if np.abs(u).max(initial=0.0) > 0.0] or [np.ones(Z.shape[1])]
 
 

@@ -21,16 +21,16 @@ from ..threads import get_threads, one_blas_thread, started
 from . import inputs, regret, saving, state
 from .byname import ByName
 from .comparators import look_back
-from .engine import NO_ORDER, learn, means, read_weights, scores, sum_masses
+from .engine import NO_ORDER, learn, means, scores
+from .heads import Heads
 from .mistakes import keep
 from .named import Layout
-from .sums import WIDEST, Sums, add_rows
+from .sums import Sums, add_rows
 
-WIDE = 200  # features from which BLAS's threads are worth their waiting for each other
 APART = 8192  # rows from which the moments are worth a thread of their own
 
 
-class OnlineModel(ByName):
+class OnlineModel(Heads, ByName):
     """An online learner of any loss in any geometry.
 
     >>> from trueline.parts.geometries import geometry
@@ -101,7 +101,7 @@ class OnlineModel(ByName):
         self._index: dict[str, int] = {}
         self._layouts: dict[tuple[str, ...], Layout] = {}
         self._last_layout: Any = None
-        self._next_record = 1
+        self._due = np.ones(1)  # an array, so that compiled code sees it too
         self._last_loss = self._last_weight = 0.0
         if names is not None:
             self._name(names)
@@ -110,47 +110,18 @@ class OnlineModel(ByName):
         # Layouts hold compiled entries, which a pickle cannot; they are made again when needed.
         return self.__dict__ | {"_layouts": {}, "_last_layout": None}
 
-    # What it is
+    def __setstate__(self, saved: dict[str, Any]) -> None:
+        # An unpickled array may be a read-only map of a file.
+        self.__dict__ |= saved | {"_due": np.array(saved["_due"])}
 
-    @property
-    def examples(self) -> int:
-        """Rounds so far."""
-        return int(self.heads[0].numbers[state.ROUNDS])
-
-    @property
-    def names(self) -> list[str]:
-        """Names of the features in order; made up only when somebody asks."""
-        if self._names is None:
-            self._names = [f"x{j}" for j in range(self.width)]
-        return self._names
-
-    @property
-    def unit(self) -> float:
-        """Tables print (s − y)², without the half of ``Squared.value``."""
-        return 2.0 if self.squared else 1.0
-
-    def weights(self, head: int = 0) -> np.ndarray:
-        """The weights that predict next, intercept first; their mean over the run when averaging."""
-        one = self.heads[head]
-        out = np.empty(self.width + 1)
-        if self.average and one.numbers[state.WEIGHT] > 0.0:
-            sums = one.table[state.AVERAGE, : self.width + 1]
-            mean = sums / one.numbers[state.WEIGHT]
-            return mean + one.table[state.DUAL, : self.width + 1] if self.general is None else mean
-        read_weights(self.geometry, one.table, one.numbers, out)
-        return out
-
-    @property
-    def coef(self) -> np.ndarray:
-        """One row a head; a single row is flat."""
-        rows = np.array([self.weights(h)[1:] for h in range(len(self.heads))])
-        return rows[0] if len(rows) == 1 else rows
-
-    @property
-    def intercept(self) -> Any:
-        """The intercept, one a head."""
-        values = np.array([self.weights(h)[0] for h in range(len(self.heads))])
-        return float(values[0]) if len(values) == 1 else values
+    def fresh(self) -> OnlineModel:
+        """The same learner before its first example."""
+        return type(self)(
+            self.loss, self.geometry, self.rate, l1=self.l1, l2=self.l2, intercept=self.fit_intercept,
+            certificate=self.certified, batch=self.batch, average=self.average, classes=self.classes,
+            loss_range=self.loss_range, confidence=self.confidence, keep_rows=self.kept is not None,
+            keep_sums=self.keep_sums,
+        )  # fmt: skip
 
     # Learning and predicting, blocks
 
@@ -160,9 +131,8 @@ class OnlineModel(ByName):
         out = np.empty((len(self.heads), n))
         rows = rows_of(X)
         before = self._snapshot()
-        # BLAS's threads wait for each other longer than the small products of the moments take.
-        small = self.sums is not None and self.width < WIDE
-        with one_blas_thread() if small and n > 256 else nullcontext():
+        # The moments have a thread of their own beside the engine's: BLAS's threads would only be in their way.
+        with one_blas_thread() if self.sums is not None and n > 256 else nullcontext():
             bad = self._learn_rows(rows, X, targets, weights, sequence, n, out)
         if bad is None and self._runaway():
             bad = n - 1
@@ -243,53 +213,6 @@ class OnlineModel(ByName):
                 raise DataError("the prediction of some row is not a finite number", where="X")
         return out
 
-    def _new_head(self) -> state.Head:
-        numbers = np.zeros(state.NUMBERS)
-        numbers[[state.RATE, state.POWER, state.L1, state.L2]] = self.rate.base, self.rate.power, self.l1, self.l2
-        numbers[[state.INTERCEPT, state.CERTIFY, state.BATCH, state.AVERAGING]] = (
-            self.fit_intercept, self.certified, self.batch, self.average,
-        )  # fmt: skip
-        numbers[[state.LINKED, state.ADAPTIVE, state.NORMED]] = state.flags(self.geometry)
-        return state.Head(state.aligned(1), numbers)
-
-    def _name(self, names: list[str] | int) -> None:
-        """Take these names (the old ones first), or as many numbered ones, and make room for them."""
-        if not isinstance(names, int) and len(set(names)) != len(names):
-            raise DataError("feature names repeat; give each column a name of its own", where="names")
-        count = names if isinstance(names, int) else len(names)
-        if self.examples:
-            self.late += count - self.width
-        self.width = count
-        self._names = None if isinstance(names, int) else list(names)
-        self._index = {}
-        self._layouts.clear()
-        self._last_layout = None
-        self._room(self.width)
-        for head in self.heads:
-            head.numbers[state.WIDTH] = self.width
-            if head.numbers[state.LINKED]:
-                sum_masses(self.geometry, head.table, head.numbers)
-                if not self.examples:
-                    read_weights(self.geometry, head.table, head.numbers, head.table[state.START])
-        keep = self.certified and self.squared and len(self.heads) == 1 and self.width <= WIDEST and self.keep_sums
-        if keep and (self.sums is not None or not self.examples):
-            if self.sums is None:
-                self.sums = Sums(self.width)
-            elif self.sums.width < self.width:
-                self.sums.widen(self.width)
-        else:
-            self.sums = None
-        for head in self.heads:
-            head.numbers[state.CANDIDATES] = float(self.certified and self.sums is None and self.keep_sums)
-
-    def _room(self, width: int) -> None:
-        for head in self.heads:
-            if head.table.shape[1] < width + 1:
-                grown = width if not self.examples else max(width, 2 * head.table.shape[1])
-                head.table = state.widened(head.table, grown)
-                self._layouts.clear()
-                self._last_layout = None
-
     def _targets(self, y: Any, n: int) -> np.ndarray:
         """One row of targets a head: −1 and +1, or the index of a class where there are several."""
         if len(self.heads) == 1:
@@ -309,51 +232,6 @@ class OnlineModel(ByName):
         if self.probabilistic:
             found = found / np.maximum(found.sum(axis=1, keepdims=True), 1e-300)
         return np.ascontiguousarray(found)
-
-    def _reader(self, h: int) -> tuple[np.ndarray, np.ndarray, Any]:
-        """The table, numbers and geometry that predict: the mean weights when averaging."""
-        head = self.heads[h]
-        if not self.average:
-            return head.table, head.numbers, self.general
-        table = np.zeros_like(head.table)
-        table[state.DUAL, : self.width + 1] = self.weights(h)
-        numbers = np.zeros(state.NUMBERS)
-        numbers[state.INTERCEPT], numbers[state.WIDTH] = self.fit_intercept, self.width
-        return table, numbers, None
-
-    def _snapshot(self) -> Any:
-        used = (
-            [state.DUAL, *([state.AVERAGE] if self.average else ())]
-            if self.general is None
-            else list(range(state.TABLE_ROWS))
-        )
-        if self.general is None and self.heads[0].numbers[state.CANDIDATES]:
-            used += [state.OLDER, state.NEWER]
-        heads = [(used, head.table[used], head.numbers.copy()) for head in self.heads]
-        extra = (
-            len(self.progress),
-            self._next_record,
-            self._last_loss,
-            self._last_weight,
-            len(self.kept or ()),
-            self.wrong,
-        )
-        return heads, None if self.sums is None else self.sums.copy(), extra
-
-    def _restore(self, before: Any) -> None:
-        heads, self.sums, extra = before
-        for head, (used, rows, numbers) in zip(self.heads, heads):
-            head.table[used] = rows
-            head.numbers[:] = numbers  # in place: layouts hold these very arrays
-        del self.progress[extra[0] :]
-        self._next_record, self._last_loss, self._last_weight = extra[1:4]
-        if self.kept is not None:
-            del self.kept[extra[4] :]
-        self.wrong = extra[5]
-
-    def _runaway(self) -> bool:
-        """Whether some weight is no longer a usable number after a block."""
-        return any(not np.abs(head.table[state.DUAL]).max(initial=0.0) <= state.HUGE for head in self.heads)
 
     # What it proves, and how it went
 

@@ -2,7 +2,8 @@
 
 Layouts are remembered by their keys and ordered by column, whatever the order of the dict. ``learn_dict`` and
 ``score_dict`` read the dict itself (_dicts.py): one call an example. Whatever they cannot use (a key that is missing, a
-value that is not a number, an overflow) they answer with NaN and an unchanged state; the long way then finds the words.
+value that is not a number, an overflow, a round after which a record of progress is due) they answer with NaN and an
+unchanged state; the long way then does it, or finds the words.
 """
 
 from __future__ import annotations
@@ -14,15 +15,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .._dicts import doubles, holding, indices, read_dict, words
-from .._jit import PLAIN, direct, teach
+from .._dicts import doubles, holding, indices, read_dict, usable, words
+from .._jit import direct, teach
 from ..data.rows import Dense, Sparse
 from ..errors import DataError
 from . import state as s
 from .engine import NO_ORDER, learn, scores
 
 # Places in a frame: where a layout's buffers and a head's state lie, and how large they are.
-SIZE, VALUES, KEYS, CELLS, COLUMNS, ENDS, TABLE, TABLE_WIDTH, NUMBERS, PLACES = range(10)
+SIZE, VALUES, KEYS, SPOTS, CELLS, COLUMNS, ENDS, TABLE, TABLE_WIDTH, NUMBERS, DUE, PLACES = range(12)
 
 
 class DenseFrame(NamedTuple):
@@ -50,11 +51,13 @@ def learn_dict(
     """Learn the dict at this address: the score before the update, or NaN and nothing learned."""
     frame = words(place, PLACES)
     values = doubles(frame[VALUES], 1, frame[SIZE])
-    if not read_dict(features, words(frame[KEYS], frame[SIZE]), values):
+    if not read_dict(features, words(frame[KEYS], frame[SIZE]), words(frame[SPOTS], frame[SIZE]), values):
         return math.nan
     rows = kind.rows(frame, values)
     table = doubles(frame[TABLE], s.TABLE_ROWS, frame[TABLE_WIDTH])
     numbers = doubles(frame[NUMBERS], 1, s.NUMBERS)[0]
+    if numbers[s.ROUNDS] + 1.0 >= doubles(frame[DUE], 1, 1)[0, 0]:
+        return math.nan
     cells = doubles(frame[CELLS], 2, 1)
     cells[0, 0] = target
     if learn(rows, cells[0], share, NO_ORDER, 0, 1, loss, geometry, general, table, numbers, cells[1]) == 0:
@@ -67,7 +70,7 @@ def score_dict(features: int, place: int, kind: Any, general: Any) -> float:
     """The score of the dict at this address, or NaN."""
     frame = words(place, PLACES)
     values = doubles(frame[VALUES], 1, frame[SIZE])
-    if not read_dict(features, words(frame[KEYS], frame[SIZE]), values):
+    if not read_dict(features, words(frame[KEYS], frame[SIZE]), words(frame[SPOTS], frame[SIZE]), values):
         return math.nan
     rows = kind.rows(frame, values)
     table = doubles(frame[TABLE], s.TABLE_ROWS, frame[TABLE_WIDTH])
@@ -78,6 +81,11 @@ def score_dict(features: int, place: int, kind: Any, general: Any) -> float:
 
 class Layout:
     """The buffers of one set of keys, in the order of their columns, and the compiled entries that read them."""
+
+    __slots__ = (
+        "c", "cells", "columns", "dense", "frame", "given", "held", "key_places", "keys", "kind", "learn", "out", "pack",
+        "place", "rows", "score", "share", "size", "spots", "take", "values", "y",
+    )  # fmt: skip
 
     def __init__(self, keys: list[str], columns: list[int], width: int) -> None:
         pairs = sorted(zip(columns, keys))
@@ -98,48 +106,55 @@ class Layout:
         )
         teach(self.rows)
         self.cells = np.zeros(2)  # target and score
-        self.key_places = np.array([id(key) for key in self.keys], dtype=np.uint64)
+        # For compiled code: the keys in the order of the dict, and the place of each in the order of the columns.
+        self.given = list(keys)
+        self.key_places = np.array([id(key) for key in self.given], dtype=np.uint64)
+        self.spots = np.argsort(np.argsort(columns, kind="stable"), kind="stable").astype(np.uint64)
         self.frame = np.zeros(PLACES, dtype=np.uint64)
         self.place = self.frame.ctypes.data
         self.kind: Any = DenseFrame() if self.dense else SparseFrame()
-        self.numbers: Any = None
+        self.share: Any = None
         self.learn: Any = None
         self.score: Any = None
-        self.learning: tuple[Any, ...] = ()
-        self.scoring: tuple[Any, ...] = ()
 
-    def bind(self, head: Any) -> None:
-        """Write down where this head's state lies; layouts are dropped when it moves."""
+    def bind(self, head: Any, due: np.ndarray) -> None:
+        """Write down where this head's state lies, and the round after which a record is due; layouts are dropped when
+        it moves."""
         ends: Any = self.key_places if self.dense else self.rows.indptr
-        self.held = (self.values, self.key_places, self.cells, self.columns, ends, head.table, head.numbers)
-        self.numbers = head.numbers
-        for at, array in zip((VALUES, KEYS, CELLS, COLUMNS, ENDS, TABLE, NUMBERS), self.held):
+        self.held = (
+            self.values, self.key_places, self.spots, self.cells, self.columns, ends, head.table, head.numbers, due,
+        )  # fmt: skip
+        for at, array in zip((VALUES, KEYS, SPOTS, CELLS, COLUMNS, ENDS, TABLE, NUMBERS, DUE), self.held):
             self.frame[at] = array.ctypes.data
         self.frame[SIZE], self.frame[TABLE_WIDTH] = self.size, head.table.shape[1]
         teach(self.kind)
 
     def bind_learn(self, share: Any, loss: Any, geometry: Any, general: Any) -> None:
-        """The compiled entry that learns; without a compiler every example goes the long way."""
-        if not PLAIN:
-            self.learning = (self.kind, share, loss, geometry, general)
-            self.learn = direct(learn_dict, 0, self.place, 0.0, *self.learning)
+        """The compiled entry that learns; where dicts cannot be read every example goes the long way."""
+        if usable():
+            self.share = share
+            self.learn = direct(learn_dict, 0, self.place, 0.0, self.kind, share, loss, geometry, general)
 
     def bind_score(self, general: Any) -> None:
         """The compiled entry that predicts."""
-        if not PLAIN:
-            self.scoring = (self.kind, general)
-            self.score = direct(score_dict, 0, self.place, *self.scoring)
+        if usable():
+            self.score = direct(score_dict, 0, self.place, self.kind, general)
 
     def fill(self, features: dict[str, Any]) -> None:
         """Write the values."""
         found = self.take(features)
         try:
             self.pack(self.values, 0, *found)
-        except struct.error:
-            for name, value in zip(self.keys, found):
+        except (struct.error, OverflowError):
+            for k, (name, value) in enumerate(zip(self.keys, found)):
                 if isinstance(value, (str, bytes)) or not hasattr(value, "__float__"):
                     raise DataError(
                         f"feature {name!r} is {value!r}, not a number; give numbers, or encode it first",
                         where=str(name),
                     ) from None
-            self.values[:] = [float(value) for value in found]
+                try:
+                    self.values[k] = float(value)
+                except OverflowError:
+                    raise DataError(
+                        f"feature {name!r} is too large for a float; give finite numbers", where=str(name)
+                    ) from None

@@ -1,0 +1,207 @@
+"""One dict at a time: any numbers in any order, whatever a dict may do, and the same bits as rows and blocks."""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+import json
+import os
+import subprocess
+import sys
+from collections import OrderedDict
+
+import numpy as np
+import pytest
+
+import trueline as tl
+from trueline import _dicts
+from trueline.errors import DataError
+from trueline.online import named
+
+
+@pytest.fixture(scope="module")
+def widrow_hoff():
+    return lambda **settings: tl.WidrowHoff(**({"rate": 0.05} | settings))
+
+
+def test_features_may_appear_and_vanish(widrow_hoff):
+    model = widrow_hoff(rate=0.1)
+    model.learn_one({"a": 1.0}, 1.0)
+    model.learn_one({"b": 2.0, "a": 1.0}, 2.0)
+    model.learn_one({"c": 1.0}, 0.0)
+    model.learn_one({}, 1.0)
+    assert model.record_.names == ["a", "b", "c"]
+    X = np.array([[1.0, 0, 0], [1, 2, 0], [0, 0, 1], [0, 0, 0]])
+    block = widrow_hoff(rate=0.1).fit(X, [1.0, 2.0, 0.0, 1.0])
+    np.testing.assert_allclose(model.coef_, block.coef_, rtol=1e-12)
+    assert model.certificate_.bound == pytest.approx(block.certificate_.bound)
+    assert model.predict_one({"a": 1.0, "never": 5.0}) == pytest.approx(model.coef_[0] + model.intercept_)
+    assert model.record_.names == ["a", "b", "c"]
+
+
+class Stubborn:
+    """A number whose reading empties the dict that holds it."""
+
+    rows: dict = {}
+
+    def __float__(self):
+        self.rows.clear()
+        return 0.5
+
+
+class Broken:
+    """A number that cannot be read."""
+
+    def __float__(self):
+        raise RuntimeError("no")
+
+
+class Word(str):
+    """A string of another kind."""
+
+
+class Rows(dict):
+    """A dict of another kind, whose look-up is its own."""
+
+    def __getitem__(self, key):
+        return 2.0 * super().__getitem__(key)
+
+
+def test_dicts_of_any_numbers_in_any_order_are_learned_as_rows(widrow_hoff):
+    rows = [
+        ({"a": True, "b": 2}, 1.0), ({"c": 0.5, "a": 1}, 2.0), ({"b": np.float64(0.3), "c": np.int64(2)}, 0.5),
+        ({"b": 0.2, "a": 0.1}, 1), (OrderedDict(a=0.3, b=0.1), np.float32(2.0)), ({"a": 1.0}, 0.0), ({}, 1.0),
+        ({Word("b"): 0.4, "".join(["", "a"]): np.float32(0.5)}, 1.0),
+    ] * 9  # fmt: skip
+    for settings in ({"certificate": False}, {}):
+        one, block = widrow_hoff(**settings), widrow_hoff(**settings)
+        for x, y in rows:
+            one.predict_one(x)
+            one.learn_one(x, y)
+        X = np.array([[float(x.get(name, 0.0)) for name in "abc"] for x, _ in rows])
+        block.fit(X, [float(y) for _, y in rows])
+        np.testing.assert_allclose(one.coef_, block.coef_, rtol=1e-14)
+        assert one.predict_one({"a": 1.0, "unknown": 7.0}) == pytest.approx(block.predict([[1.0, 0.0, 0.0]])[0])
+        before = one.coef_.tobytes()
+        bad = [
+            ("x", "not a number"),
+            (np.nan, "NaN"),
+            (1e300, "too large"),
+            (None, "not a number"),
+            (10**400, "too large"),
+        ]
+        for value, words in bad:
+            for call in (one.predict_one, lambda x, one=one: one.learn_one(x, 1.0)):
+                with pytest.raises(DataError, match=words):
+                    call({"a": 1.0, "b": value})
+        for call in (one.predict_one, lambda x, one=one: one.learn_one(x, 1.0)):
+            with pytest.raises(RuntimeError, match="no"):  # a number's own failure is its own
+                call({"a": 1.0, "b": Broken()})
+        with pytest.raises(DataError, match="feature name 7 is not a string"):
+            one.learn_one({"a": 1.0, 7: 1.0}, 1.0)
+        assert one.coef_.tobytes() == before
+        twin = copy.deepcopy(one)
+        for _ in range(3):
+            one.learn_one({"a": 1.0, "new": 1.0}, 2.0)
+        assert twin.coef_.tobytes() == before and twin.predict_one({"a": 1.0}) != one.predict_one({"a": 1.0})
+    Stubborn.rows = {"a": 1.0, "b": Stubborn(), "c": 1.0}
+    with contextlib.suppress(KeyError):
+        one.learn_one(Stubborn.rows, 1.0)
+    one.learn_one({"a": 1.0, "b": 1.0, "c": 1.0}, 1.0)
+    assert np.isfinite(one.coef_).all()
+
+
+def test_a_dict_that_changes_between_calls_is_read_anew(widrow_hoff):
+    rng = np.random.default_rng(0)
+    model, other = widrow_hoff(certificate=False), widrow_hoff(certificate=False)
+    x = {"a": 0.0, "b": 0.0}
+    for t in range(40):
+        x["a"], x["b"] = rng.normal(size=2).tolist()
+        first = model.predict_one(x)
+        assert model.predict_one(dict(x)) == first
+        x["b"] += 1.0
+        assert model.predict_one(x) == pytest.approx(first + (model.coef_[1] if t else 0.0))
+        model.learn_one(x, 1.0)
+        other.learn_one(dict(reversed(x.items())) if t % 2 else dict(x), 1.0)
+        x["c"] = 1.0  # grows, and shrinks again
+        del x["c"]
+    assert model.coef_.tobytes() == other.coef_.tobytes()
+    own = Rows(a=0.5, b=0.5)
+    assert model.predict_one(own) == pytest.approx(model.predict_one({"a": 1.0, "b": 1.0}))  # its own look-up counts
+
+
+def test_where_dicts_cannot_be_read_the_long_way_gives_the_same_bits(widrow_hoff, monkeypatch):
+    rng = np.random.default_rng(1)
+    rows = [(dict(zip("abcd", row.tolist())), float(row.sum())) for row in rng.normal(size=(60, 4))]
+    models = []
+    for usable in (True, False):
+        monkeypatch.setattr(named, "usable", lambda usable=usable: usable and _dicts.usable())
+        model = widrow_hoff()
+        made = []
+        for x, y in rows:
+            made.append(model.predict_one(x))
+            model.learn_one(x, y)
+        models.append((made, model.coef_.tobytes(), model.progress_, str(model.certificate_)))
+    assert models[0] == models[1]
+    monkeypatch.setattr(sys, "_is_gil_enabled", lambda: False, raising=False)
+    assert not _dicts.usable()
+
+
+READING = """
+import json, sys
+import numpy as np
+from trueline import _dicts
+
+if sys.argv[1] == "asked":
+    _dicts.floats_as_expected = lambda: False
+
+
+@_dicts.holding
+def read(features, keys, spots, values):
+    return _dicts.read_dict(features, keys, spots, values)
+
+
+class Equal:
+    def __hash__(self):
+        return hash("a")
+
+    def __eq__(self, other):
+        raise RuntimeError("compared")
+
+
+names = ["a", "b", "c"]
+keys = np.array([id(name) for name in names], dtype=np.uint64)
+spots = np.array([2, 0, 1], dtype=np.uint64)
+fresh = "".join
+given = [
+    {"a": 1.0, "b": 2.0, "c": 3.0}, {"c": 3.0, "b": 2.0, "a": 1.0}, {fresh(["", "a"]): True, fresh(["b", ""]): 2, "c": np.float32(3)},
+    {"a": 1.0, "b": 2.0, "d": 3.0}, {"a": 1.0, "b": "2", "c": 3.0}, {"a": -1.0, "b": -1, "c": float("nan")},
+    {"a": 1.0, 7: 2.0, "c": 3.0}, {"a": 1.0, "b": None, "c": 3.0}, {"a": 10**400, "b": 1.0, "c": 1.0},
+    {Equal(): 1.0, "b": 2.0, "c": 3.0}, {"x": 0.0, "a": 1.0, "b": 2.0, "c": 3.0},
+]
+found = []
+for row in given:
+    values = np.zeros(3)
+    found.append([bool(read(id(row), keys, spots, values)), values.tolist() if None not in row.values() else []])
+    assert sys.exc_info() == (None, None, None)
+counts = [sys.getrefcount(row[k]) for row in given[:1] for k in row]
+for _ in range(1000):
+    read(id(given[0]), keys, spots, np.zeros(3)), read(id(given[1]), keys, spots, np.zeros(3))
+assert counts == [sys.getrefcount(row[k]) for row in given[:1] for k in row]
+print(json.dumps(found))
+"""
+
+
+@pytest.mark.parametrize("floats", ["direct", "asked"])
+def test_compiled_code_reads_a_dict_or_leaves_it(floats, tmp_path):
+    env = os.environ | {"NUMBA_DISABLE_JIT": "0", "NUMBA_CACHE_DIR": str(tmp_path)}
+    script = tmp_path / "reading.py"
+    script.write_text(READING)
+    done = subprocess.run([sys.executable, str(script), floats], env=env, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr[-2000:]
+    found = json.loads(done.stdout)
+    assert [good for good, _ in found] == [True, True, True, False, False, True, False, False, False, False, True]
+    for at in (0, 1, 2, 10):
+        assert found[at][1] == [2.0, 3.0, 1.0]
+    assert found[5][1][:1] == [-1.0] and np.isnan(found[5][1][1])
+    assert _dicts.floats_as_expected() == (sys.implementation.name == "cpython")
