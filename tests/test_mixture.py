@@ -18,6 +18,7 @@ from trueline.certify.records import from_dict
 from trueline.errors import DataError, UsageError
 from trueline.online import classify, regress
 from trueline.online.hindsight import Hindsight
+from trueline.online.intake import Intake
 from trueline.online.mixture import MixtureModel
 
 QUICK = settings(max_examples=25, deadline=None)
@@ -117,10 +118,12 @@ def test_moments_are_those_of_the_rows():
     rng = np.random.default_rng(0)
     X, y, c = rng.normal(size=(150, 3)) + 50, rng.normal(size=150), rng.random(150) + 0.1
     moments = Hindsight(X[0], y[0])
-    moments.add(X[:70] - X[0], y[:70], y[:70], c[:70])
+    moments.add(Intake().rows(X[:70]), y[:70], y[:70], c[:70], np.ones(3), 0)
     moments.widen(4)
-    wide = np.column_stack([X - X[0], np.where(np.arange(150) < 70, 0.0, rng.normal(size=150))])
-    moments.add(wide[70:], y[70:], y[70:], c[70:])
+    late = np.where(np.arange(150) < 70, 0.0, rng.normal(size=150))
+    wide = np.column_stack([X - X[0], late])
+    rest = Intake().rows(sparse.csr_matrix(np.column_stack([X, late])[70:]))
+    moments.add(rest, y[70:], y[70:], c[70:], np.ones(4), 70)
     ridge = np.array([0.5, 1.0, 2.0, 0.0, 3.0])
     A = np.column_stack([np.ones(150), wide])
     exact = np.linalg.solve((A * c[:, None]).T @ A + np.diag(ridge), (A * c[:, None]).T @ (y - y[0]))

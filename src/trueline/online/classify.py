@@ -46,6 +46,11 @@ RADIUS = 4.0
 PRIOR = 0.5  # pseudo-counts of the label-only members
 FLOOR = math.log(1e-6)  # the least log-probability that the geometric pool listens to
 POOL_RATE = 0.01
+# The arrays that the loop works on, in its order.
+STATE = (
+    "totals", "columns", "frequencies", "transitions", "w", "P", "forget", "ridge", "table", "sums", "scales", "rates",
+    "losses", "shares", "tops", "trust",
+)  # fmt: skip
 
 
 @kernel
@@ -272,10 +277,10 @@ def update_steps(
 
 @kernel
 def classify(
-    values, indices, starts, dense, y, weights, centred, learning, size, classes, filters, steps, totals, columns,
-    frequencies, transitions, w, P, forget, ridge, table, sums, scales, rates, losses, shares, tops, trust, out,
+    values, indices, starts, dense, y, weights, learning, centred, size, classes, filters, steps, totals, columns,
+    frequencies, transitions, w, P, forget, ridge, table, sums, scales, rates, losses, shares, tops, trust, out, capped,
 ):  # fmt: skip
-    """Predict every row and, when learning, update on it before the next."""
+    """Predict every row and, when learning, update on it before the next; labels are learned from as they are."""
     own = 1 if classes == 2 else classes
     members = SIMPLE + filters + steps
     u = np.zeros(size)

@@ -1,6 +1,6 @@
 """The best fixed weights in hindsight for squared loss, from running moments: no row is kept.
 
-Rows come as differences from the columns' shift and the first label; each group of 256 is centred and merged into the
+Rows are taken as differences from the columns' shift and the first label; each group of 256 is centred and merged into the
 total by C = C₁ + C₂ + (n₁n₂/n)·δδᵀ. Groups are counted from the first row on, so a row at a time and a block at a
 time do the same arithmetic. Any weights' loss follows from the moments, so the loss reported is that of the weights
 reported, whatever their solver did.
@@ -8,10 +8,45 @@ reported, whatever their solver did.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
+from .._jit import kernel
+from .sums import WIDEST, solve
+
 GROUP = 256
-LARGEST = 2000  # columns up to which the moments are kept
+
+
+@kernel
+def wait(
+    values: Any, indices: Any, starts: Any, dense: bool, width: int, y: Any, learned: Any, weights: Any, start: int,
+    shift: Any, born: Any, origin: float, waiting: Any, counts: Any,
+) -> int:  # fmt: skip
+    """Put rows from ``start`` on, less their shift, among those that wait, until the group is full; the next row.
+
+    ``born`` is the example at which a column first varied, 0 before: until then it counts as 0. ``counts`` are the rows
+    that wait and the examples so far.
+    """
+    i = start
+    while i < y.size and counts[0] < GROUP:
+        if weights[i] > 0.0:
+            spot = waiting[counts[0]]
+            counts[0] += 1
+            counts[1] += 1
+            spot[0] = weights[i]
+            spot[1] = y[i] - origin
+            spot[2] = learned[i] - origin
+            for j in range(width):
+                spot[3 + j] = 0.0 - shift[j]
+            for k in range(starts[i], starts[i + 1]):
+                j = indices[k - starts[i]] if dense else indices[k]
+                spot[3 + j] = values[k] - shift[j]
+            for j in range(width):
+                if born[j] == 0.0 or counts[1] < born[j]:
+                    spot[3 + j] = 0.0
+        i += 1
+    return i
 
 
 class Hindsight:
@@ -38,28 +73,28 @@ class Hindsight:
         self.shift = np.concatenate([self.shift, np.zeros(width - self.width)])
         room = len(self.mean)
         if width + 2 > room:
-            more = max(width + 2, min(2 * room, LARGEST + 2)) - room
+            more = max(width + 2, min(2 * room, WIDEST + 2)) - room
             self.mean = np.pad(self.mean, (0, more))
             self.products = np.pad(self.products, ((0, more), (0, more)))
             self.waiting = np.pad(self.waiting, ((0, 0), (0, more)))
 
-    def add(self, rows: np.ndarray, y: np.ndarray, learned: np.ndarray, weights: np.ndarray) -> None:
-        """Add rows (n, width) already less their shift, labels, labels learned from, weights."""
+    def add(
+        self, rows: Any, y: np.ndarray, learned: np.ndarray, weights: np.ndarray, born: np.ndarray, before: int
+    ) -> None:
+        """Add a block of rows, labels, labels learned from, weights; ``before`` it so many examples were learned."""
         at = 0
+        counts = np.array([self.count, before])
         while at < len(y):
-            take = min(GROUP - self.count, len(y) - at)
-            spot = self.waiting[self.count : self.count + take]
-            spot[:, 0] = weights[at : at + take]
-            spot[:, 1] = y[at : at + take] - self.origin
-            spot[:, 2] = learned[at : at + take] - self.origin
-            spot[:, 3 : self.width + 3] = rows[at : at + take]
-            self.count += take
-            at += take
+            at = wait(
+                rows.values, rows.indices, rows.starts, rows.dense, self.width, y, learned, weights, at, self.shift, born,
+                self.origin, self.waiting, counts,
+            )  # fmt: skip
+            self.count = int(counts[0])
             if self.count == GROUP:
                 used = self.width + 2
                 self.weight, self.mean[:used], self.products[:used, :used] = self._merged()
                 self.waiting[:] = 0.0
-                self.count = 0
+                self.count = counts[0] = 0
 
     def _merged(self) -> tuple[float, np.ndarray, np.ndarray]:
         used = self.width + 2
@@ -96,7 +131,7 @@ class Hindsight:
         G = products[2:, 2:] + share * np.outer(centre, centre)
         b = products[2:, label] + share * centre * mean[label]
         square = products[label, label] + share * mean[label] ** 2
-        w = _solve(G + np.diag(penalty), b)
+        w = solve(G + np.diag(penalty), b)
         value = square - 2.0 * (b @ w) + w @ (G @ w) + penalty @ (w * w)
         intercept = weight * (mean[label] - w @ centre) / (weight + first)
         return np.concatenate([[intercept], w]), max(float(value), 0.0)
@@ -129,20 +164,3 @@ class Hindsight:
         made.waiting = arrays["hindsight_waiting"].copy()
         made.weight, made.count = float(weight), int(count)
         return made
-
-
-def _solve(G: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """A solution of Gw = b for a positive semidefinite G: scaled to unit diagonal, weak directions left out."""
-    if not len(b):
-        return b
-    scale = np.sqrt(np.maximum(np.diag(G), 0.0))
-    scale[scale == 0.0] = 1.0
-    unit = G / scale / scale[:, None]
-    try:
-        if len(b) > 300 or np.linalg.cond(unit) < 1e10:
-            return np.linalg.solve(unit + 1e-14 * np.eye(len(b)), b / scale) / scale
-    except np.linalg.LinAlgError:
-        pass
-    values, vectors = np.linalg.eigh(unit)
-    kept = values > 1e-13 * values[-1]
-    return (vectors[:, kept] @ ((vectors[:, kept].T @ (b / scale)) / values[kept])) / scale

@@ -35,18 +35,6 @@ class Block:
             return self
         return dataclasses.replace(self, starts=self.starts[start : stop + 1])
 
-    def matrix(self, width: int) -> np.ndarray:
-        """A dense copy of the rows."""
-        first, last = int(self.starts[0]), int(self.starts[-1])
-        n = len(self.starts) - 1
-        out = np.zeros((n, width))
-        if self.dense:
-            out[:, : self.width] = self.values[first:last].reshape(n, self.width)
-        else:
-            row = np.repeat(np.arange(n), np.diff(self.starts))
-            np.add.at(out, (row, self.indices[first:last]), self.values[first:last])
-        return out
-
 
 class Intake:
     """Which columns there are, and the rules for rows."""

@@ -21,9 +21,11 @@ from ..threads import one_blas_thread
 from . import classify as labels
 from . import regress as numbers
 from . import room
-from .hindsight import LARGEST, Hindsight
+from .hindsight import Hindsight
 from .intake import Intake, check_targets, check_weights
 from .proof import log_certificate, squared_certificate
+from .seats import Seat, learn_seated, offer_seat, predict_seated
+from .sums import WIDEST
 
 TASKS = ("regression", "binary", "multiclass")
 
@@ -74,6 +76,12 @@ class MixtureModel:
         self.steps = 0
         self.centred = True
         self.fitted_width = -1
+        self.seat: Seat | None = None
+        self.asked: tuple[Any, ...] = ()  # the names of the last dict that went the long way
+
+    def __getstate__(self) -> dict[str, Any]:
+        # A seat holds compiled code, which a pickle cannot; it is made again when needed.
+        return self.__dict__ | {"seat": None}
 
     def __setstate__(self, saved: dict[str, Any]) -> None:
         # An unpickled array may be a read-only map of a file; the loops write.
@@ -143,12 +151,18 @@ class MixtureModel:
 
     def learn_one(self, features: dict[str, Any], y: Any, weight: float = 1.0) -> Any:
         """Learn from one example given as a dict; strings count as indicator features, absent ones as 0."""
+        if self.seat is not None and weight == 1.0 and type(features) is dict:
+            made = learn_seated(self, self.seat, features, y)
+            if made is not None:
+                return made
         rows = self.intake.row(features, grow=True)
         label = check_targets([y], 1, self.task, self.class_count)
         c = check_weights(None if weight == 1.0 else [weight], 1)
         self.intake.accept(rows)
         room.prepare(self, sparse=True)
-        return _one(self._learn(rows, label, c))
+        made = _one(self._learn(rows, label, c))
+        offer_seat(self, features)
+        return made
 
     def predict(self, X: Any) -> np.ndarray:
         """The mixture's prediction for each row; nothing changes."""
@@ -159,9 +173,14 @@ class MixtureModel:
 
     def predict_one(self, features: dict[str, Any]) -> Any:
         """The mixture's prediction for one example given as a dict; features never seen count as absent."""
+        if self.seat is not None and type(features) is dict:
+            made = predict_seated(self.seat, features)
+            if made is not None:
+                return made
         rows = self.intake.row(features, grow=False)
         if not self.arrays:
             return _one(self._shape(np.full((1, max(1, self.class_count)), self._nothing())))
+        offer_seat(self, features)
         return _one(self._shape(self._run(rows, None, None)[0]))
 
     def fresh(self) -> MixtureModel:
@@ -203,28 +222,23 @@ class MixtureModel:
 
     def _run(self, rows: Any, y: np.ndarray | None, c: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
         n = len(rows.starts) - 1
+        out, learned = np.zeros((n, self.class_count) if self.class_count else n), np.zeros(n)
+        row = (rows.values, rows.indices, rows.starts, rows.dense, np.zeros(n) if y is None else y)
+        loop, settings, state = self.loop()
+        loop(*row, np.ones(n) if c is None else c, y is not None, *settings, *state, out, learned)
+        return out.reshape(n, max(1, self.class_count)), learned
+
+    def loop(self) -> tuple[Any, tuple[Any, ...], tuple[np.ndarray, ...]]:
+        """The loop over rows of this task, what it must know, and the arrays it works on."""
         a = self.arrays
-        learning = y is not None
-        target = np.zeros(n) if y is None else y
-        weight = np.ones(n) if c is None else c
-        size = self.intake.width + 1
-        head = (rows.values, rows.indices, rows.starts, rows.dense, target, weight, self.centred, learning, size)
-        if self.task == "regression":
-            out = np.zeros(n)
-            learned = np.zeros(n)
-            numbers.regress(
-                *head, self.filters, self.steps, a["totals"], a["columns"], a["w"], a["P"], a["forget"], a["ridge"],
-                a["ledger"], a["table"], a["sums"], a["rates"], a["losses"], a["shares"], a["recent"],
-                a["tops"], out, learned,
-            )  # fmt: skip
-            return out[:, None], learned
-        out = np.zeros((n, self.class_count))
-        labels.classify(
-            *head, self.class_count, self.filters, self.steps, a["totals"], a["columns"], a["frequencies"],
-            a["transitions"], a["w"], a["P"], a["forget"], a["ridge"], a["table"], a["sums"], a["scales"], a["rates"],
-            a["losses"], a["shares"], a["tops"], a["trust"], out,
-        )  # fmt: skip
-        return out, target
+        settings = (self.centred, self.intake.width + 1, self.class_count, self.filters, self.steps)
+        names = numbers.STATE if self.task == "regression" else labels.STATE
+        return (numbers.regress if self.task == "regression" else labels.classify), settings, tuple(a[n] for n in names)
+
+    def born(self) -> np.ndarray:
+        """For each column the example at which it first varied, 0 before; gradient members take all as they come."""
+        width = self.intake.width
+        return self.arrays["columns"][7, :width] if self.filters else np.ones(width)
 
     # -- what it knows ------------------------------------------------------------------------------------------
 
@@ -232,19 +246,13 @@ class MixtureModel:
         """Count rows in the moments as the filters saw them: differences from the shift, 0 before a column varied."""
         kept = c > 0.0
         width = self.intake.width
-        if not self.keeps_moments or width > LARGEST or not kept.any():
+        if not self.keeps_moments or width > WIDEST or not kept.any():
             return
         if self.hindsight is None:
             if self.examples > int(kept.sum()):
                 return
             self.hindsight = Hindsight(self.arrays["columns"][0, :width], self.arrays["totals"][numbers.ORIGIN])
-        dense = rows.matrix(width)[kept]
-        dense -= self.hindsight.shift
-        if self.filters:
-            born = self.arrays["columns"][7, :width]
-            number = self.examples - len(dense) + 1 + np.arange(len(dense))
-            dense[(born == 0.0) | (number[:, None] < born)] = 0.0
-        self.hindsight.add(dense, y[kept], learned[kept], c[kept])
+        self.hindsight.add(rows, y, learned, c, self.born(), self.examples - int(kept.sum()))
 
     def member_coefficients(self) -> np.ndarray:
         """(members, scores, 1 + width): intercept and coefficients of every member, on the columns as given."""

@@ -53,6 +53,10 @@ SIMPLE = 2  # members that look at labels only: running mean and last label
 # diagonal filters.
 NORMALISED, ADAPTIVE, CONSTANT = 1, 3, 3
 LEVELS = 3  # static, fixed share, recent
+# The arrays that the loop works on, in its order.
+STATE = (
+    "totals", "columns", "w", "P", "forget", "ridge", "ledger", "table", "sums", "rates", "losses", "shares", "recent", "tops",
+)  # fmt: skip
 
 
 @kernel
@@ -186,34 +190,9 @@ def update_filters(filters, size, total, columns, w, P, forget, ridge, ledger, u
 
 @kernel
 def regress(
-    values,
-    indices,
-    starts,
-    dense,
-    y,
-    weights,
-    centred,
-    learning,
-    size,
-    filters,
-    steps,
-    totals,
-    columns,
-    w,
-    P,
-    forget,
-    ridge,
-    ledger,
-    table,
-    sums,
-    rates,
-    losses,
-    shares,
-    recent,
-    tops,
-    out,
-    capped,
-):
+    values, indices, starts, dense, y, weights, learning, centred, size, classes, filters, steps, totals, columns, w, P,
+    forget, ridge, ledger, table, sums, rates, losses, shares, recent, tops, out, capped,
+):  # fmt: skip
     """Predict every row and, when learning, update on it before the next; ``capped`` gets the labels learned from."""
     members = SIMPLE + filters + steps
     u = np.zeros(size)

@@ -9,8 +9,8 @@ import numpy as np
 
 from . import classify as labels
 from . import regress as numbers
-from .hindsight import LARGEST
 from .members import INTERCEPT_RIDGE
+from .sums import WIDEST
 
 if TYPE_CHECKING:
     from .mixture import MixtureModel
@@ -59,6 +59,7 @@ def prepare(model: MixtureModel, sparse: bool) -> None:
     width = model.intake.width
     if model.arrays and width == model.fitted_width:
         return
+    model.seat = None  # the arrays move
     if not model.arrays:
         _begin(model, width, sparse)
     elif model.filters and not _narrow(model, width):
@@ -66,7 +67,7 @@ def prepare(model: MixtureModel, sparse: bool) -> None:
     elif width > model.arrays["columns"].shape[1]:
         _grow(model, max(width, min(2 * model.arrays["columns"].shape[1], width + 4096)))
     model.fitted_width = width
-    if width > LARGEST:
+    if width > WIDEST:
         model.hindsight = None
     if model.hindsight is not None:
         model.hindsight.widen(width)
