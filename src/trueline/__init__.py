@@ -33,11 +33,11 @@ _NAMES = {
     # one example at a time
     "OnlineRegressor": "estimators.online",
     "OnlineClassifier": "estimators.online",
-    "WidrowHoff": "estimators.online",
-    "ExponentiatedGradient": "estimators.online",
-    "Perceptron": "estimators.online",
-    "Winnow": "estimators.online",
-    "RecursiveLeastSquares": "estimators.online",
+    "WidrowHoff": "estimators.classics",
+    "ExponentiatedGradient": "estimators.classics",
+    "Perceptron": "estimators.classics",
+    "Winnow": "estimators.classics",
+    "RecursiveLeastSquares": "estimators.classics",
     # beyond the line
     "Basis": "estimators.basis",
     "LocalRegression": "estimators.local",

@@ -21,8 +21,9 @@ from sklearn.utils import check_random_state
 
 from ..errors import UsageError
 from .boosting import AdaBoost
+from .classics import Perceptron, Winnow
 from .margin import LinearSVC
-from .online import OnlineRegressor, Perceptron, Winnow
+from .online import OnlineRegressor
 
 WORLDS = ("sparse target, dense inputs", "dense target, sparse inputs")
 FAMILIES = ("additive", "multiplicative")

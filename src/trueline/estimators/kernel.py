@@ -15,7 +15,7 @@ from ..errors import UsageError
 from ..onepass.moments import refuse_weights
 from ..parts.kernels import similarity
 from .loading import Saved
-from .online import _Classification
+from .tasks import Classification
 
 
 def gamma_of(gamma: Any, X: np.ndarray, weights: np.ndarray | None = None) -> float:
@@ -153,7 +153,7 @@ class KernelRegression(Saved, RegressorMixin, BaseEstimator):
             self.feature_names_in_ = np.array(record.names, dtype=object)
 
 
-class KernelPerceptron(_Classification):
+class KernelPerceptron(Classification):
     """The perceptron in its dual form: w = Σ y_i φ(x_i) over the mistakes, φ the kernel's own features.
 
     Rounds are taken in order; on a mistake (y·f(x) ≤ 0) the row joins the expansion. Mistakes N ≤ (R‖w‖ + ‖ξ‖₂)² for

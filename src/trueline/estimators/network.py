@@ -13,10 +13,10 @@ from ..errors import UsageError
 from ..online import inputs
 from ..parts.activations import activation
 from ..parts.losses import loss
-from .online import _Regression
+from .tasks import Regression
 
 
-class NeuralNetwork(_Regression):
+class NeuralNetwork(Regression):
     """A network with one output and hidden layers of any number, trained by back-propagation with any loss.
 
     Scale the columns first (a Pipeline with StandardScaler): a network feels their units. With a loss on two classes

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import re
 import sys
 from collections.abc import Iterator
 from typing import Any
@@ -12,7 +14,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from ..engines import engine_of
-from ..errors import UsageError, nearest
+from ..errors import DataError, UsageError, nearest
 from ..online.inputs import refuse_bad_rows
 from ..online.model import OnlineModel
 from ..parts import geometries, losses, penalties, rates
@@ -20,7 +22,17 @@ from .loading import Saved
 from .sources import paired, refuse_source
 
 ORDERS = ("in_order", "cyclic", "uniform", "shuffled")
-LONG = 2e8  # entries beyond which a fit on a terminal shows a progress bar
+LONG = 1e6  # entries from which a fit on a terminal is learned in pieces, so that a bar can be shown
+
+
+@contextlib.contextmanager
+def rows_counted_from(start: int) -> Iterator[None]:
+    """Refusals of a piece of the rows name the row as the caller counts it."""
+    try:
+        yield
+    except DataError as refused:
+        words = re.sub(r"\brow (\d+)", lambda found: f"row {int(found[1]) + start}", str(refused))
+        raise DataError(words, where=refused.where) from None
 
 
 class Streaming(Saved, BaseEstimator):
@@ -52,8 +64,9 @@ class Streaming(Saved, BaseEstimator):
         codes = self._code(y)
         self._start(X.shape[1])
         epochs = self._whole("epochs", getattr(self, "epochs", 1))
-        for order in self._orders(len(codes), epochs):
-            self._learn(X, codes, weights, order)
+        for k, order in enumerate(self._orders(len(codes), epochs)):
+            title = type(self).__name__ + (f", epoch {k + 1} of {epochs}" if epochs > 1 else "")
+            self._learn(X, codes, weights, order, title)
         if isinstance(self.record_, OnlineModel):
             self.record_.epochs = epochs
         if hasattr(self.record_, "look_back") and getattr(self, "order", "in_order") != "uniform":
@@ -82,24 +95,25 @@ class Streaming(Saved, BaseEstimator):
         self._learn_block(X, self._code(y), weights)
         return self
 
-    def _learn(self, X: Any, y: np.ndarray, weights: Any, order: np.ndarray | None) -> None:
+    def _learn(self, X: Any, y: np.ndarray, weights: Any, order: np.ndarray | None, title: str) -> None:
         extra = {} if order is None else {"order": order}
+        n = len(y)
         if X.shape[0] * X.shape[1] < LONG or not sys.stderr.isatty():
             self._learn_block(X, y, weights, **extra)
             return
-        from rich.console import Console
-        from rich.progress import Progress
+        from ..report.bar import Bar
 
-        with Progress(console=Console(stderr=True), transient=True) as bar:
-            task = bar.add_task(type(self).__name__, total=len(y))
-            for start in range(0, len(y), max(1, len(y) // 50)):
-                stop = min(len(y), start + max(1, len(y) // 50))
+        with Bar(title, n) as bar:
+            for start in range(0, n, max(1, n // 100)):
+                stop = min(n, start + max(1, n // 100))
                 if order is None:
                     part = None if weights is None else weights[start:stop]
-                    self._learn_block(X[start:stop], y[start:stop], part)
+                    with rows_counted_from(start):
+                        self._learn_block(X[start:stop], y[start:stop], part)
                 else:
                     self._learn_block(X, y, weights, order=order[start:stop])
-                bar.update(task, completed=stop)
+                lines = self.record_.progress
+                bar.tell(stop, lines[-1]["average_loss"] if lines else None)
 
     def _learn_block(self, X: Any, y: np.ndarray, weights: Any, order: np.ndarray | None = None) -> None:
         if self.record_.kind == "mixture":
@@ -164,8 +178,9 @@ class Streaming(Saved, BaseEstimator):
 
     def learn_one(self, x: dict[str, float], y: Any, weight: float = 1.0) -> Any:
         """Learn one example of named features, which may appear and vanish; returns the estimator."""
-        record = self.__dict__.get("record_")
-        if record is None:
+        try:
+            record = self.record_
+        except AttributeError:
             record = self._first_one(y)
         record.learn_one(x, self._code_one(y), weight)
         return self

@@ -114,14 +114,14 @@ def refuse_unmergeable(estimator: Any) -> None:
             "tl.Ridge(alpha=…) fits it there from one scan",
             where="fit",
         )
-    for setting in ("geometry", "rate"):
-        value = getattr(estimator, setting, None)
-        if isinstance(value, str) and value == "auto":
-            raise UsageError(
-                f"on Dask and Spark one learner a partition is trained and they are merged by averaging, which "
-                f"{setting}='auto', a mixture, does not allow: give geometry and rate, such as 'normalised' and 0.5",
-                where=setting,
-            )
+    # With a number as rate, geometry="auto" is one learner, the additive one.
+    if _auto(estimator, "rate"):
+        setting = "geometry" if _auto(estimator, "geometry") else "rate"
+        raise UsageError(
+            f"on Dask and Spark one learner a partition is trained and they are merged by averaging, which "
+            f"{setting}='auto', a mixture, does not allow: give geometry and rate, such as 'normalised' and 0.5",
+            where=setting,
+        )
     if getattr(estimator, "order", "in_order") != "in_order" or getattr(estimator, "epochs", 1) != 1:
         raise UsageError(
             "on Dask and Spark every row is learned once, in its partition's order, as the risk bound of the mean needs: "
@@ -170,3 +170,8 @@ def _classes(table: Table, options: dict[str, Any]) -> list[Any]:
     if dtype.is_integer():
         return [int(value) for value in found]
     return [bool(value) for value in found] if str(dtype) == "Boolean" else found
+
+
+def _auto(estimator: Any, setting: str) -> bool:
+    value = getattr(estimator, setting, None)
+    return isinstance(value, str) and value == "auto"
