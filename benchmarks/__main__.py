@@ -69,7 +69,7 @@ def main() -> None:
     known = [
         m.name
         for m in pkgutil.iter_modules([str(pathlib.Path(__file__).parent)])
-        if m.name not in ("__main__", "harness")
+        if not m.name.startswith("_") and m.name != "harness"
     ]
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("names", nargs="*", help=f"which: {', '.join(known)} (default: all)")

@@ -22,14 +22,16 @@ def _stream(name: str) -> tuple[np.ndarray, np.ndarray]:
     X = np.array([[float(x.get(key, 0.0)) for key in names] for x, _ in rows])
     spread = X.std(axis=0)
     X = (X - X.mean(axis=0)) / np.where(spread > 0.0, spread, 1.0)
-    return X, np.array([float(y) for _, y in rows])
+    labels = sorted({y for _, y in rows}, key=str)
+    code = {label: k for k, label in enumerate(labels)} if isinstance(labels[0], (str, bool)) else {}
+    return X, np.array([float(code.get(y, y)) for _, y in rows])
 
 
 def run(quick: bool) -> list[Row]:
     import trueline as tl
 
     rows = []
-    for name in ("TrumpApproval", "ChickWeights"):
+    for name in ("TrumpApproval", "ChickWeights", "SP500Stocks"):
         X, y = _stream(name)
         y = (y - y.mean()) / y.std()
         if quick:
@@ -49,10 +51,21 @@ def run(quick: bool) -> list[Row]:
             proof = learner.fit(X, y).certificate_
             note = f"best fixed {proof.comparator_loss:.4g}; {proof.status.value}"
             rows.append(Row(f"{name}: {title}", proof.loss, proof.bound, "its bound", "loss", note=note))
-    X, y = _stream("Phishing")
-    for title, learner in {"Perceptron": tl.Perceptron(), "Winnow": tl.Winnow(rate=0.02)}.items():
-        proof = learner.fit(X, y > 0).certificate_
-        rows.append(
-            Row(f"Phishing: {title}", proof.mistakes, proof.bound, "its bound", "mistakes", note=proof.status.value)
-        )
+    for name in ("Phishing", "Bananas", "ImageSegments"):
+        X, y = _stream(name)
+        if quick:
+            X, y = X[:200], y[:200]
+        classifiers: dict[str, Any] = {
+            "logistic": tl.OnlineClassifier(geometry="additive", rate=0.05),
+            "Perceptron": tl.Perceptron(),
+            "Winnow": tl.Winnow(rate=0.02),
+            "the default mixture": tl.OnlineClassifier(),
+        }
+        for title, learner in classifiers.items():
+            proof = learner.fit(X, y).certificate_
+            counted = "mistakes" if hasattr(proof, "mistakes") else "loss"
+            note = proof.status.value if proof.proven else proof.advice
+            rows.append(
+                Row(f"{name}: {title}", float(getattr(proof, counted)), proof.bound, "its bound", counted, note=note)
+            )
     return rows
