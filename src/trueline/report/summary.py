@@ -167,7 +167,7 @@ def _asymptotic(model: LinearModel, level: float) -> Summary:
     return _filled(
         Summary(
             f"{s.get('family', model.link)} regression of {model.targets[0]} on {_terms(len(model.terms))}",
-            names,
+            tuple(names),
             estimates,
             spread,
             blank,
