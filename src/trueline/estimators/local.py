@@ -9,7 +9,8 @@ import numpy as np
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
-from ..beyond.local import RULES, LocalModel, Settings, check, choose, fit_local
+from ..beyond.local import LocalModel, Settings
+from ..beyond.smoothing import RULES, check, choose, fit_local
 from ..errors import DataError, UsageError
 from ..model.linear import Interval, as_terms
 from .loading import Saved
