@@ -117,37 +117,76 @@ def step(theta: Any, slopes: Any, first: Any, second: Any, decayed: Any, numbers
 
 
 @kernel
+def enter(X: Any, order: Any, start: int, b: int, units: Any) -> None:
+    """b rows into the first layer's units, in the given order or as they lie."""
+    d = X.shape[1]
+    for i in range(b):
+        row = order[start + i] if order.size > 0 else start + i
+        for j in range(d):
+            units[i * d + j] = X[row, j]
+
+
+@kernel
+def place_of_scores(sizes: Any, room: int) -> int:
+    """Where the last layer's units begin."""
+    at = 0
+    for layer in range(sizes.size - 1):
+        at += room * sizes[layer]
+    return at
+
+
+@kernel
+def sweep(
+    activation: Any, loss: Any, X: Any, y: Any, weights: Any, order: Any, start: int, b: int, share: float, sizes: Any,
+    theta: Any, slopes: Any, units: Any, deltas: Any, sums: Any, room: int, out: Any,
+) -> bool:  # fmt: skip
+    """Forward and backward over b rows: ``slopes`` is their gradient times ``share``; whether all scores are finite.
+
+    ``sums`` gains their losses and weights, ``out`` their scores unless it is empty.
+    """
+    at = place_of_scores(sizes, room)
+    enter(X, order, start, b, units)
+    forward(activation, sizes, theta, units, room, b)
+    for i in range(b):
+        row = order[start + i] if order.size > 0 else start + i
+        score = units[at + i]
+        if not abs(score) <= 1e150:
+            return False
+        c = weights[row] if weights.size > 0 else 1.0
+        if out.size > 0:
+            out[row] = score
+        sums[0] += c * loss.value(score, y[row])
+        sums[1] += c
+        deltas[at + i] = c * share * loss.slope(score, y[row])
+    backward(activation, sizes, theta, units, deltas, slopes, room, b)
+    return True
+
+
+@kernel
 def train(
     activation: Any, loss: Any, X: Any, y: Any, weights: Any, order: Any, sizes: Any, theta: Any, first: Any, second: Any,
-    decayed: Any, slopes: Any, units: Any, deltas: Any, numbers: Any, room: int, out: Any,
+    decayed: Any, total: Any, slopes: Any, units: Any, deltas: Any, numbers: Any, batch: int, room: int, out: Any,
 ) -> int:  # fmt: skip
-    """Learn rows in this order, ``room`` at a time; out[i] is row i's score before its update.
+    """Learn rows in this order, ``batch`` at a time; out[i] is row i's score before its update.
 
-    The position of the first batch with a score that is not a finite number, or the number of rows.
+    A batch is swept ``room`` rows at a time, so that their units stay in the cache; their gradients add up. The
+    position of the first batch with a score that is not a finite number, or the number of rows.
     """
-    d = sizes[0]
-    scores_at = 0
-    for layer in range(sizes.size - 1):
-        scores_at += room * sizes[layer]
-    for start in range(0, order.size, room):
-        b = min(room, order.size - start)
-        for i in range(b):
-            row = order[start + i]
-            for j in range(d):
-                units[i * d + j] = X[row, j]
-        forward(activation, sizes, theta, units, room, b)
-        for i in range(b):
-            row = order[start + i]
-            score = units[scores_at + i]
-            if not abs(score) <= 1e150:
+    sums = numbers[LOSS : LOSS + 2]  # losses and weights
+    for start in range(0, order.size, batch):
+        b = min(batch, order.size - start)
+        for at in range(start, start + b, room):
+            these = min(room, start + b - at)
+            own = total if at == start else slopes
+            if not sweep(
+                activation, loss, X, y, weights, order, at, these, 1.0 / b, sizes, theta, own, units, deltas, sums, room,
+                out,
+            ):  # fmt: skip
                 return start
-            c = weights[row] if weights.size > 0 else 1.0
-            out[row] = score
-            numbers[LOSS] += c * loss.value(score, y[row])
-            numbers[WEIGHT] += c
-            deltas[scores_at + i] = c * loss.slope(score, y[row]) / b
-        backward(activation, sizes, theta, units, deltas, slopes, room, b)
-        step(theta, slopes, first, second, decayed, numbers)
+            if at > start:
+                for k in range(total.size):
+                    total[k] += slopes[k]
+        step(theta, total, first, second, decayed, numbers)
     numbers[EXAMPLES] += order.size
     return order.size
 
@@ -155,18 +194,13 @@ def train(
 @kernel
 def scores(activation: Any, X: Any, sizes: Any, theta: Any, units: Any, room: int, out: Any) -> None:
     """Scores of all rows."""
-    d = sizes[0]
-    scores_at = 0
-    for layer in range(sizes.size - 1):
-        scores_at += room * sizes[layer]
+    at, order = place_of_scores(sizes, room), np.empty(0, dtype=np.int64)
     for start in range(0, X.shape[0], room):
         b = min(room, X.shape[0] - start)
-        for i in range(b):
-            for j in range(d):
-                units[i * d + j] = X[start + i, j]
+        enter(X, order, start, b, units)
         forward(activation, sizes, theta, units, room, b)
         for i in range(b):
-            out[start + i] = units[scores_at + i]
+            out[start + i] = units[at + i]
 
 
 @kernel
@@ -175,25 +209,14 @@ def full_gradient(
     room: int, total: Any,
 ) -> float:  # fmt: skip
     """The weighted mean loss; its gradient, without the penalty's, goes to ``total``."""
-    d = sizes[0]
-    scores_at = 0
-    for layer in range(sizes.size - 1):
-        scores_at += room * sizes[layer]
-    value, weight = 0.0, 0.0
+    sums, order, out = np.zeros(2), np.empty(0, dtype=np.int64), np.empty(0)
     total[:] = 0.0
     for start in range(0, X.shape[0], room):
         b = min(room, X.shape[0] - start)
-        for i in range(b):
-            for j in range(d):
-                units[i * d + j] = X[start + i, j]
-        forward(activation, sizes, theta, units, room, b)
-        for i in range(b):
-            c = weights[start + i] if weights.size > 0 else 1.0
-            value += c * loss.value(units[scores_at + i], y[start + i])
-            weight += c
-            deltas[scores_at + i] = c * loss.slope(units[scores_at + i], y[start + i])
-        backward(activation, sizes, theta, units, deltas, slopes, room, b)
+        sweep(
+            activation, loss, X, y, weights, order, start, b, 1.0, sizes, theta, slopes, units, deltas, sums, room, out
+        )
         total += slopes
-    weight = max(weight, 1e-300)
+    weight = max(sums[1], 1e-300)
     total /= weight
-    return value / weight
+    return sums[0] / weight

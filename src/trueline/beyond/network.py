@@ -17,10 +17,13 @@ from ..online import inputs
 from ..online.saving import describe, rebuild
 from ..parts.activations import ACTIVATIONS
 from ..parts.losses import LOSSES
+from ..threads import spread
 from .backpropagation import ADAPTIVE, EXAMPLES, LOSS, NUMBERS, PENALTY, RATE, WEIGHT, full_gradient, scores, train
 from .kernelperceptron import named_row
 
 ROOM = 256  # rows at a time where nothing is learned
+PIECES = 4096  # rows of a gradient that one thread takes at a time
+PIECE = 100  # rows of a batch swept at once, so that their units stay in the cache
 OPTIMIZERS = ("adam", "gradient")
 
 
@@ -110,12 +113,13 @@ class NetworkModel:
 
     def _train(self, X: np.ndarray, y: np.ndarray, c: np.ndarray, order: np.ndarray) -> np.ndarray:
         out = np.zeros(len(y))
-        room = min(self.batch, len(order))
+        batch = min(self.batch, len(order))
+        room = min(batch, PIECE)
         before = [array.copy() for array in (self.theta, self.first, self.second, self.numbers)]
         reached = train(
             self.activation, self.loss, X, y, c, np.asarray(order, dtype=np.int64), self.sizes, self.theta, self.first,
-            self.second, self.decayed, np.empty_like(self.theta), self._room(room), self._room(room), self.numbers,
-            room, out,
+            self.second, self.decayed, np.empty_like(self.theta), np.empty_like(self.theta), self._room(room),
+            self._room(room), self.numbers, batch, room, out,
         )  # fmt: skip
         if reached < len(order) or not np.isfinite(self.theta).all():
             self.theta, self.first, self.second, self.numbers = before
@@ -162,12 +166,21 @@ class NetworkModel:
 
     def gradient(self, X: np.ndarray, y: np.ndarray, c: np.ndarray) -> tuple[float, np.ndarray]:
         """The objective and its gradient over these rows, penalty included."""
-        total = np.empty_like(self.theta)
         room = min(ROOM, len(X))
-        value = full_gradient(
-            self.activation, self.loss, X, y, c, self.sizes, self.theta, np.empty_like(self.theta), self._room(room),
-            self._room(room), room, total,
-        )  # fmt: skip
+
+        def piece(rows: slice) -> tuple[float, float, np.ndarray]:
+            total, own = np.empty_like(self.theta), c[rows]
+            value = full_gradient(
+                self.activation, self.loss, X[rows], y[rows], own, self.sizes, self.theta, np.empty_like(self.theta),
+                self._room(room), self._room(room), room, total,
+            )  # fmt: skip
+            return float(own.sum()) if len(c) else float(len(y[rows])), value, total
+
+        # The pieces do not depend on the number of threads, so neither do the bits of their sum.
+        found = spread(piece, [slice(a, a + PIECES) for a in range(0, len(X), PIECES)])
+        weight = max(sum(w for w, _, _ in found), 1e-300)
+        value = sum(w * v for w, v, _ in found) / weight
+        total = np.sum([w * g for w, _, g in found], axis=0) / weight
         free = self.decayed * self.theta
         penalty = float(self.numbers[PENALTY])
         return float(value + 0.5 * penalty * free @ free), total + penalty * free
@@ -238,7 +251,7 @@ def fit_network(
     held = np.sort(rng.permutation(n)[: max(1, round(validation * n))]) if validation > 0.0 else np.empty(0, dtype=int)
     if len(held) >= n:
         raise DataError(f"early stopping holds out {len(held)} of {n} rows and leaves none to learn", where="X")
-    used = np.setdiff1d(np.arange(n), held)
+    used = np.setdiff1d(np.arange(n), held) if len(held) else np.arange(n)
     inside = (X[used], y[used], c[used] if len(c) else c) if len(held) else (X, y, c)
     outside = (X[held], y[held], c[held] if len(c) else c)
     start = model.gradient(*inside)
