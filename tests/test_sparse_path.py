@@ -284,3 +284,21 @@ def test_a_target_of_the_wrong_shape_is_refused():
         tl.lasso_path(X, y[:4])
     with pytest.raises(ValueError, match="NaN"):
         tl.lasso_path(X, np.full(5, np.nan))
+
+
+@pytest.mark.parametrize("shape", [(50, 5), (20, 60)])
+@pytest.mark.parametrize("intercept", [False, True])
+@pytest.mark.parametrize(("value", "words"), [(np.nan, "NaN"), (np.inf, "infinity"), (-np.inf, "infinity")])
+def test_what_is_not_finite_is_refused_without_other_noise(shape, intercept, value, words):
+    X = np.random.default_rng(0).normal(size=shape)
+    X[3, 2] = value
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with pytest.raises(ValueError, match=words):
+            tl.lasso_path(X, np.arange(float(shape[0])), fit_intercept=intercept)
+
+
+def test_squares_that_overflow_are_refused():
+    X = 1e200 * np.random.default_rng(0).normal(size=(50, 5))
+    with pytest.raises(tl.DataError, match="overflow"):
+        tl.lasso_path(X, np.arange(50.0))

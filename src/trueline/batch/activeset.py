@@ -20,7 +20,7 @@ from typing import Protocol
 import numpy as np
 
 from ..certify.lasso import LassoGaps, lasso_gaps
-from .centred import Centred, DenseTable
+from .centred import Centred, DenseTable, sparse_room
 from .newtonset import ActiveSet
 
 BATCH = 8
@@ -139,7 +139,7 @@ def working_set_path(
     """
     taus, mus = table.total * alphas * l1_ratio, table.total * alphas * (1.0 - l1_ratio)
     many, d = alphas.size, table.d
-    coefs = np.zeros((d, many))
+    coefs = sparse_room((d, many))
     primal, dual = np.zeros(many), np.zeros(many)
     active = np.zeros(many, dtype=np.int64)
     inside = np.zeros(d, dtype=bool)
@@ -202,6 +202,7 @@ def working_set_path(
             active[done + p] = used.size
         primal[done : done + accepted] = found.primal[:accepted]
         dual[done : done + accepted] = found.dual[:accepted]
+        before = None
         if accepted:
             before, before_tau = (last, last_tau) if accepted == 1 else (g[accepted - 2], float(t[accepted - 2]))
             last, last_tau = g[accepted - 1].copy(), float(t[accepted - 1])
@@ -213,6 +214,7 @@ def working_set_path(
         else:
             missed[:] = False
         done += accepted
+        del g, before  # the next ones are as large
     return Path(alphas, coefs, LassoGaps(primal, dual), active, passes, inner.columns.size)
 
 

@@ -8,6 +8,7 @@ the order and precision in which it came; only the columns of the working set ar
 from __future__ import annotations
 
 import itertools
+import mmap
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ import numpy as np
 from .._jit import kernel
 from ..threads import get_threads, spread
 
+SCATTERED = 4_000_000  # bytes from which it matters how many pages are touched
 STRIP = 256  # columns of a float32 table that are widened together
 
 
@@ -45,6 +47,19 @@ def dots_by_entry(data, indices, indptr, Rt, out, start, stop):
                 sums[p] += value * row[p]
         for p in range(several):
             out[p, j] = sums[p]
+
+
+def sparse_room(shape: tuple[int, int]) -> np.ndarray:
+    """Zeros that take memory only where they are written, by pages of 4 kB.
+
+    NumPy asks for pages of 2 MB, of which a single number takes one: a few hundred rows of a path's coefficients, or
+    the upper triangle of a factor, would take as much as the whole.
+    """
+    size = 8 * shape[0] * shape[1]
+    if size < SCATTERED or not hasattr(mmap, "MAP_PRIVATE"):
+        return np.zeros(shape)
+    pages = mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+    return np.frombuffer(pages, dtype=np.float64).reshape(shape)
 
 
 def column_ranges(d: int) -> list[tuple[int, int]]:
@@ -80,7 +95,8 @@ class Centred:
         raw = R if self.root is None else R * self.root
         out = self._products(raw)
         if self.intercept:
-            out -= raw.sum(axis=1)[:, None] * self.mean
+            for row, total in zip(out, raw.sum(axis=1), strict=True):  # one at a time: no second array of this size
+                row -= total * self.mean
         return out
 
     def _products(self, R: np.ndarray) -> np.ndarray:

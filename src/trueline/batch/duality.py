@@ -44,6 +44,15 @@ def conjugate_sum(loss, ca, y, c, offset, start, stop):
 
 
 @kernel
+def absolute_sum(values):
+    """Σ|v|, without a vector of the absolute values."""
+    total = 0.0
+    for i in range(values.shape[0]):
+        total += abs(values[i])
+    return total
+
+
+@kernel
 def upper_conjugate(loss, a, y, s):
     """An upper bound of V*(a) for a loss that has no conjugate of its own, near the score s.
 
@@ -98,7 +107,7 @@ def _finished(risk: Risk, point: Point, ca: np.ndarray, z: np.ndarray) -> tuple[
     zero = risk.penalty.free | risk.penalty.unbalanced(point.theta, z)
     left = float(np.abs(z[zero]).max(initial=0.0))
     # Slopes carry rounding of the size of what they are differences of, which the curvatures show.
-    if left > 1e-11 * float(np.abs(ca).sum()) + 1e-14 * float(point.curvature.sum()) + 1e-300:
+    if left > 1e-11 * absolute_sum(ca) + 1e-14 * float(point.curvature.sum()) + 1e-300:
         return -math.inf, None
     z[zero] = 0.0
     factor = risk.penalty.shrink(z)

@@ -93,6 +93,11 @@ def penalty_grid(top: float, eps: float, count: int) -> np.ndarray:
     return np.full(count, resolution) if top <= resolution else np.geomspace(top, top * eps, num=count)
 
 
+def prefers_gram(n: int, d: int) -> bool:
+    """Whether a dense table of this shape is solved on its whole Gram matrix."""
+    return d <= min(n, GRAM_COLUMNS)
+
+
 class LassoProblem:
     """A table, weights and intercept, read once for any number of targets and paths."""
 
@@ -102,7 +107,7 @@ class LassoProblem:
 
     @property
     def prefers_gram(self) -> bool:
-        return isinstance(self.table, DenseTable) and self.table.d <= min(self.table.n, GRAM_COLUMNS)
+        return isinstance(self.table, DenseTable) and prefers_gram(self.table.n, self.table.d)
 
     def gram(self) -> np.ndarray:
         """X̃'X̃ of the centred, weighted columns, kept for the next target."""
@@ -127,7 +132,10 @@ class LassoProblem:
             path = self._ridge(target, alphas)
         else:
             path = self._path(target, alphas, l1_ratio, positive, tolerance, start)
-        intercepts = level - self.table.mean @ path.coefs if self.table.intercept else np.zeros(alphas.size)
+        intercepts = np.zeros(alphas.size)
+        if self.table.intercept:
+            used = np.flatnonzero(path.coefs.any(axis=1))
+            intercepts = level - self.table.mean[used] @ path.coefs[used]
         return LassoFit(alphas, path.coefs, intercepts, path.gaps, path.passes, tolerance)
 
     def _path(

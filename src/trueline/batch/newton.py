@@ -12,6 +12,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from .._jit import kernel
 from .design import Design
 from .duality import conjugate_gradients, solve_symmetric
 from .gradient import Patience, backtrack, full_gradient
@@ -49,37 +50,64 @@ def newton(risk: Risk, start: np.ndarray) -> Iterator[Point]:
         if not slope < 0.0:
             return
         following: Point | None = None
+        line = tangent(point, weights) if matrix is not None and type(risk) is Risk else None
         if risk.design.n >= SAMPLE_FROM and matrix is not None:
             # The full step is nearly always taken here: look at it with all that the next iteration needs.
             following = risk.sweep(point.theta + direction, hessian=False)
             if not following.objective <= point.objective + 1e-4 * slope:
                 following = None
         if following is None:
+            if not len(point.scores):  # used up for the line
+                point = risk.sweep(point.theta, hessian=False)
             following = backtrack(risk, point, direction, risk.image(direction), slope)
         if following is None or patience.over(point, following):
             return
         if matrix is not None:
-            linearise(risk, point, following, direction, weights, matrix)
-            if point.passing:  # nothing looks back at it, and on a long input its vectors count
-                point.scores = point.slope = np.zeros(0)
+            if line is not None:
+                linearise(risk, point, following, direction, weights, matrix, line)
             # The old Hessian stands in for the new one, which would cost a pass that the end may not need.
             new = full_gradient(risk, following)
             following.decrement = math.sqrt(max(0.0, float(new @ solve_symmetric(matrix, new))))
         point = following
 
 
+@kernel
+def advance(line, weights, scores):
+    for i in range(line.shape[0]):
+        line[i] += weights[i] * scores[i]
+
+
+def tangent(point: Point, weights: np.ndarray) -> np.ndarray:
+    """a − h∘s: the slopes that the quadratic model foretells are this + h∘(scores).
+
+    A point that nothing looks back at gives up its own vectors for it: on a long input they count.
+    """
+    if not point.passing:
+        return np.asarray(point.slope - weights * point.scores)
+    line, point.slope = point.slope, np.zeros(0)
+    point.scores *= -1.0
+    advance(line, weights, point.scores)
+    point.scores = np.zeros(0)
+    return line
+
+
 def linearise(
-    risk: Risk, point: Point, following: Point, direction: np.ndarray, weights: np.ndarray, matrix: np.ndarray
+    risk: Risk,
+    point: Point,
+    following: Point,
+    direction: np.ndarray,
+    weights: np.ndarray,
+    matrix: np.ndarray,
+    line: np.ndarray,
 ) -> None:
     """Give the point after a full step the dual variables a + h∘X̃Δ: slopes as the quadratic model foretold them.
 
     They balance by construction, X̃ᵀ(c∘a) + Λθ = 0, where slopes at the point itself leave a remainder that a weak
     penalty's conjugate magnifies; and they need no pass, since X̃Δ is the difference of the scores.
     """
-    if type(risk) is Risk and np.array_equal(following.theta, point.theta + direction):
-        following.dual = following.scores - point.scores
-        following.dual *= weights
-        following.dual += point.slope
+    if np.array_equal(following.theta, point.theta + direction):
+        advance(line, weights, following.scores)
+        following.dual = line
         following.dual_z = -(risk.gradient(point) + matrix @ direction - risk.penalty.l2 * direction)
 
 

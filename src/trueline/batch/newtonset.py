@@ -12,6 +12,7 @@ from __future__ import annotations
 import numpy as np
 
 from .._jit import kernel
+from .centred import sparse_room
 from .triangle import append_columns, remove_column, solve_lower, solve_upper
 
 BLOCK = 64  # columns that enter the factor together
@@ -180,8 +181,8 @@ class ActiveSet:
 
     def _allocate(self, capacity: int, G: np.ndarray | None = None) -> None:
         self.capacity = capacity
-        self.G = np.empty((capacity, capacity)) if G is None else G
-        self.U = np.empty((capacity, capacity))
+        self.G = sparse_room((capacity, capacity)) if G is None else G
+        self.U = sparse_room((capacity, capacity))
         self.half = np.empty((2, capacity))
         self.c = np.empty(capacity)
         self.order = np.empty(capacity, dtype=np.int64)

@@ -16,7 +16,7 @@ import numpy as np
 from sklearn.base import MultiOutputMixin
 from sklearn.utils.validation import check_array
 
-from ..batch.lasso import LassoFit, LassoProblem
+from ..batch.lasso import LassoFit, LassoProblem, prefers_gram
 from ..certify.records import Certificate
 from ..errors import DataError
 from ..model.closed import linear_record
@@ -88,7 +88,8 @@ def lasso_path(
     >>> coefs.shape, bool((gaps <= 1e-6).all()), [int(j) for j in np.flatnonzero(coefs[:, 3])]
     ((50, 10), True, [0, 1])
     """
-    X = check_array(X, accept_sparse=SPARSE, dtype=[np.float64, np.float32])
+    by_gram = isinstance(X, np.ndarray) and X.dtype == np.float64 and X.ndim == 2 and prefers_gram(*X.shape)
+    X = check_array(X, accept_sparse=SPARSE, dtype=[np.float64, np.float32], ensure_all_finite=not by_gram)
     y = np.asarray(y, dtype=np.float64)
     if y.ndim != 1 or len(y) != X.shape[0]:
         raise DataError(f"y has shape {y.shape}; a vector of {X.shape[0]} numbers is accepted", where="y")
@@ -96,7 +97,12 @@ def lasso_path(
         raise DataError("y holds NaN or infinity; finite numbers are accepted", where="y")
     check_penalty(l1_ratio=l1_ratio, tol=tol)
     weights = checked_weights(sample_weight, X)
-    problem = LassoProblem(X, weights, fit_intercept)
+    with np.errstate(invalid="ignore", over="ignore"):
+        problem = LassoProblem(X, weights, fit_intercept)
+        told = not by_gram or np.isfinite(np.trace(problem.gram()))  # a sum of all squares saves a reading of its own
+    if not told:
+        check_array(X, dtype=[np.float64])
+        raise DataError("the squares of the numbers in X overflow; divide its columns by their size", where="X")
     if isinstance(alphas, numbers.Integral):
         alphas, n_alphas = None, int(alphas)
     if alphas is None:
