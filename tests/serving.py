@@ -48,7 +48,7 @@ class Served:
         if not line:
             raise RuntimeError(self.process.stderr.read())
         self.address = json.loads(line)["address"]
-        self.http = httpx.Client(base_url=self.address, timeout=30.0)
+        self.http = httpx.Client(base_url=self.address, timeout=300.0)
 
     def post(self, path: str, body, **more) -> httpx.Response:
         return self.http.post(f"/v1/models/{path}", json=body, **more)
@@ -165,8 +165,13 @@ def nurse(folder: Path) -> None:
     """Fork a server a line."""
     from trueline.serve import admin, app, events, guard, protocol  # noqa: F401
     from trueline.serve.launch import serve
+    from trueline.serve.live import Label, Live
+    from trueline.serve.spec import check
 
-    replayed([(np.ones(3).tobytes(), 1.0)])
+    warm = Live(1, "m", check(SPEC), None, 0)  # everything that a server compiles or loads late, once for all of them
+    warm.apply([Label(1, np.ones(3).tobytes(), b"1.0", 1.0, b"0.5")])
+    warm.predict([np.ones(3).tobytes()])
+    warm.certificate(), warm.coefficients(), warm.state()
     print("ready", flush=True)
     for line in sys.stdin:
         store, *options = json.loads(line)

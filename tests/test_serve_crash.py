@@ -42,7 +42,7 @@ class Load(threading.Thread):
         self.doubtful: list[tuple[str, int]] = []
 
     def run(self) -> None:
-        http = http_client.HTTPConnection(self.address.removeprefix("http://"), timeout=10)
+        http = http_client.HTTPConnection(self.address.removeprefix("http://"), timeout=300)
 
         def post(verb: str, body: dict) -> dict:
             http.request("POST", f"/v1/models/m/{verb}", json.dumps(body))
@@ -72,12 +72,16 @@ class Load(threading.Thread):
 
 
 def killed(nursery, store, rounds, seed):
-    """Kill servers under load; the acknowledged labels by id."""
+    """Kill servers under load; the acknowledged labels by id.
+
+    The moment is random in what the server has done, not in seconds: after up to 40 labels of this life, and a few
+    milliseconds, so that a busy machine kills it at work too.
+    """
     rng = random.Random(seed)
     known: dict[str, tuple[int, int]] = {}
     doubtful: list[tuple[str, int]] = []
     starts = [0, 10_000]
-    http = httpx.Client(timeout=10, limits=httpx.Limits(max_keepalive_connections=0))
+    http = httpx.Client(timeout=300, limits=httpx.Limits(max_keepalive_connections=0))
     for _ in range(rounds):
         pid, address = nursery.start(str(store), "--snapshot-every", "37")
         for id, k in doubtful:  # in doubt: asked again with the same id, and never learned twice
@@ -87,11 +91,14 @@ def killed(nursery, store, rounds, seed):
         loads = [Load(address, f"w{w}", starts[w]) for w in range(2)]
         for load in loads:
             load.start()
-        time.sleep(rng.uniform(0.005, 0.3))
+        due, end = rng.randrange(41), time.monotonic() + 60.0
+        while sum(len(load.acknowledged) for load in loads) < due and time.monotonic() < end:
+            time.sleep(0.001)
+        time.sleep(rng.uniform(0.0, 0.008))
         nursery.kill(pid)
         doubtful = []
         for w, load in enumerate(loads):
-            load.join(20)
+            load.join(300)
             known |= load.acknowledged
             doubtful += load.doubtful
             starts[w] = load.next + 1
@@ -100,7 +107,7 @@ def killed(nursery, store, rounds, seed):
 
 def check_killed(nursery, store, known):
     pid, address = nursery.start(str(store))
-    with httpx.Client(base_url=address, timeout=30) as http:
+    with httpx.Client(base_url=address, timeout=300) as http:
         raw = http.get("/v1/models/m/snapshot").content
         some = list(known.items())[:: max(1, len(known) // 50)]
         for id, (k, position) in some:  # across crashes too, the same id is one update

@@ -268,6 +268,8 @@ def application(service: Service, guard: Guard, events: Events, edge: Edge) -> W
         *(("GET", path, rest.page, None) for path in PAGE),
     ]
     routes = [Route(path, rest.handler(call, scope), methods=[method]) for method, path, call, scope in table]
+    # Their POSTs never come here (wire.py); the routes answer other methods with 405.
+    routes += [Route(f"/v1/models/{{name}}/{verb}", rest.model, methods=["POST"]) for verb in ("predict", "learn")]
 
     async def missing(request: Request, error: Exception) -> Response:
         status = getattr(error, "status_code", 404)

@@ -122,7 +122,7 @@ def best_logistic(X: np.ndarray, y: np.ndarray, w: np.ndarray) -> tuple[float, f
         H = (Z * (w * wrong * (1.0 - wrong))[:, None]).T @ Z + np.diag(ridge)
         g = ridge * u - Z.T @ (w * y * wrong)
         step = np.linalg.solve(H, g)
-        while True:
+        for _ in range(60):
             then = losses(u - step) + 0.5 * float(ridge @ (u - step) ** 2)
             if then <= now or np.abs(step).max() < 1e-9:
                 break

@@ -23,6 +23,7 @@ from .shape import LIMIT
 
 _encode = msgspec.json.Encoder().encode
 CHUNK = 256  # rows applied without a pause
+LARGEST = 1e250  # loss of one row
 
 
 class Label(NamedTuple):
@@ -57,8 +58,29 @@ class Live:
 
     # ---- predictions
     def predict(self, stored: list[bytes]) -> list[Any]:
-        """Predictions of stored rows, as plain numbers or lists."""
-        return self.record.predict(self.shape.rows(stored, len(self.columns), self.places)).tolist()
+        """Predictions of stored rows, as plain numbers or lists; DataError where one is not finite."""
+        made = self.record.predict(self.shape.rows(stored, len(self.columns), self.places))
+        if not np.isfinite(made).all():
+            raise DataError("the prediction of some row is not a finite number")
+        return made.tolist()
+
+    def predictable(self, stored: bytes) -> bool:
+        """Whether a row has a finite prediction."""
+        try:
+            self.predict([stored])
+        except DataError:
+            return False
+        return True
+
+    def unpredictable(self, stored: bytes) -> tuple[str, str]:
+        """Why a row has no finite prediction, and the field that is to blame."""
+        row = self.shape.row(stored, len(self.columns), self.places)
+        k = int(np.argmax(np.abs(row)))
+        name = self.columns[k] if self.columns else "features"
+        return (
+            f"field {name!r} is {row[k] if len(row) else 0.0:g}: the prediction would not be a finite number; give a smaller one",
+            name,
+        )
 
     def outward(self, made: Any) -> dict[str, Any]:
         """What an answer says of a prediction."""
@@ -138,7 +160,7 @@ class Live:
             found = self.record.learn(X, y, c)
             calm = np.count_nonzero(getattr(self.record, "dead", 0)) == dead and np.abs(found).max() <= LIMIT
             made, smooth = found.tolist(), bool(calm)
-        except DataError:
+        except (DataError, ArithmeticError, ValueError):  # the last two: plain Python where compiled code has NaN
             made, smooth = None, False
         if back is not None and not smooth:
             self.record = back()
@@ -188,7 +210,13 @@ class Live:
         return self.record.members[0] if self.record.kind == "ladder" else self.record
 
     def loss(self, made: Any, target: float) -> float:
-        """The loss of a prediction as certificates sum it."""
+        """The loss of a prediction as certificates sum it; no more than what sums can hold."""
+        try:
+            return min(self._loss(made, target), LARGEST)
+        except OverflowError:
+            return LARGEST
+
+    def _loss(self, made: Any, target: float) -> float:
         if self._squares():
             return (made - target) * (made - target)
         if not self.classes:

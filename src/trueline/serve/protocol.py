@@ -30,21 +30,28 @@ _UNAUTHORISED = STATUS_LINE[401] + b"www-authenticate: Bearer\r\n" + _JSON
 _CLOSING = b"connection: close\r\n"
 
 
-class Short:
-    """A hot request; to the HTTP server it looks like a cycle of its own."""
+class Nobody:
+    """The event that nobody waits for: what came, or that the connection went, the parser and ``reply`` see to."""
 
-    __slots__ = ("body", "disconnected", "keep_alive", "message_event", "protocol", "response_complete", "where")
+    def set(self) -> None:
+        """Told, and not heard."""
+
+
+class Short:
+    """A hot request; to the HTTP server it looks like a cycle of its own.
+
+    Nothing in it refers to itself: a body that waited for the collector of cycles would stay for thousands of requests.
+    """
+
+    __slots__ = ("body", "disconnected", "keep_alive", "protocol", "response_complete", "where")
     response_started = False
+    message_event = Nobody()
 
     def __init__(self, protocol: Limited, where: tuple[str, str]) -> None:
         self.protocol, self.where = protocol, where
         self.body: bytes | bytearray = b""
         self.response_complete = self.disconnected = False
         self.keep_alive = True
-        self.message_event = self  # set() below: nobody waits for it
-
-    def set(self) -> None:
-        """A part of the request arrived, or the connection went: the parser and ``reply`` see to both."""
 
     def reply(self, status: int, body: bytes) -> None:
         """The answer, once."""
@@ -166,7 +173,8 @@ class Limited(HttpToolsProtocol):
             super().on_message_complete()
             return
         self.short = None
-        self.edge.begin(self.headers, *short.where, bytes(short.body), short.reply)
+        body, short.body = bytes(short.body), b""
+        self.edge.begin(self.headers, *short.where, body, short.reply)
 
     def late(self, now: float) -> bool:
         """Whether a request has taken longer than it may."""

@@ -80,6 +80,8 @@ class Service(Writer):
         made: list[tuple[str, Entry, int]] = []
         for row in job.rows:
             assert row.features is not None
+            if group.wrong and (live.mid, row.features) in group.wrong:
+                raise Refused(422, *live.unpredictable(row.features))
             id = row.id
             learned = 0
             if id is None:
@@ -102,7 +104,7 @@ class Service(Writer):
                 self._next_pid += 1
                 known[id] = entry
                 group.predictions.append((id, live.mid, entry))
-        self.counts["predictions"] += len(made)
+        group.counts["predictions"] += len(made)
         job.finish = lambda: [self._served(live, *one) for one in made]
 
     def _served(self, live: Live, id: str, entry: Entry, learned: int) -> dict[str, Any]:
@@ -132,7 +134,7 @@ class Service(Writer):
                     answers.append({"id": id, "status": refusal.status, "position": first} | refusal.body)
                     continue
                 if entry.seq:
-                    self.counts["replays"] += 1
+                    group.counts["replays"] += 1
                     answers.append({"model": name, "id": id, "replay": True, "position": entry.seq})
                     continue
             else:

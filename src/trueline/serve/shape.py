@@ -107,7 +107,8 @@ class Shape:
             try:
                 values = self.take(features)
                 total = sum(values)  # not itself where there is a NaN, which min and max may overlook
-                if len(features) == self.size and total == total and min(values) >= -LIMIT and max(values) <= LIMIT:
+                whole = len(features) == self.size and bool not in map(type, values)
+                if whole and total == total and min(values) >= -LIMIT and max(values) <= LIMIT:
                     return self.pack(*values)
             except (KeyError, TypeError, struct.error, OverflowError):
                 pass  # said by name below
@@ -148,8 +149,9 @@ class Shape:
                 )
             if isinstance(value, str):
                 late[self._late(f"{name}[{value}]", name)] = 1.0
-            else:
-                late[self._late(name, name)] = self._number(name, value, "number")
+            else:  # nothing was declared: a number or a boolean
+                kind = "boolean" if isinstance(value, bool) else "number"
+                late[self._late(name, name)] = self._number(name, value, kind)
         packed = self.pack(*values)
         return packed + msgspec.json.encode(late) if late else packed
 
@@ -162,8 +164,7 @@ class Shape:
         return term
 
     def _number(self, name: str, value: Any, kind: str) -> float:
-        good = isinstance(value, bool) or (isinstance(value, (int, float)) and (kind == "number" or value in (0, 1)))
-        if not good:
+        if not isinstance(value, (int, float)) or isinstance(value, bool) != (kind == "boolean"):
             raise DataError(f"field {name!r} is {shown(value)}; give {WANTED[kind]}", where=name)
         if not -LIMIT <= value <= LIMIT:
             raise DataError(

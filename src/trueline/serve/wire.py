@@ -28,7 +28,7 @@ Reply = Callable[[int, bytes], None]
 
 def target(path: bytes) -> tuple[str, str] | None:
     """(model, verb) of the path of a hot request; None for every other path."""
-    if not path.startswith(_PREFIX):
+    if not path.startswith(_PREFIX) or b"%" in path:  # what is escaped is read by ASGI, which hands it over unescaped
         return None
     name, _, verb = path[len(_PREFIX) :].partition(b"/")
     return (name.decode("latin-1"), verb.decode()) if verb in _VERBS else None
@@ -84,8 +84,8 @@ class Wire:
         self.edge, self.rest = edge, rest
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
-        where = target(scope["path"].encode()) if scope["type"] == "http" and scope["method"] == "POST" else None
-        if where is None:
+        where = target(scope["path"].encode()) if scope["type"] == "http" else None
+        if where is None or scope["method"] != "POST":
             await self.rest(scope, receive, send)
             return
         try:

@@ -22,7 +22,7 @@ from typing import Any
 import msgspec
 
 from .. import __version__
-from ..errors import ModelError, TruelineError
+from ..errors import DataError, ModelError, TruelineError
 from ..modelfile import dumps
 from .intake import Refused, Row
 from .live import CHUNK, Label, Live
@@ -61,14 +61,16 @@ class Job:
 class Group:
     """Requests that commit together: what they ask for and what they put in the store."""
 
-    def __init__(self, at: float) -> None:
+    def __init__(self, at: float, wrong: set[tuple[int, bytes]]) -> None:
         self.at = at
+        self.wrong = wrong  # (mid, features) of rows that have no finite prediction
         self.asked: collections.defaultdict[int, list[Entry]] = collections.defaultdict(
             list
         )  # by model, to be predicted
         self.predictions: list[tuple[str, int, Entry]] = []  # (id, mid, entry)
         self.learns: list[tuple[int, str | None, Entry]] = []  # (mid, id, entry) in order of positions
         self.last: dict[int, int] = {}  # the newest position given, by model
+        self.counts: collections.Counter[str] = collections.Counter()  # added to the service's after the commit
 
 
 class Writer:
@@ -175,16 +177,20 @@ class Writer:
             raise Refused(503, "the store failed and the service is stopping; retry with the same id after it is back")
 
     async def _write(self) -> None:
-        while self.failed is None:
-            await self._wake.wait()
-            self._wake.clear()
-            while self._jobs and self.failed is None:
-                await asyncio.sleep(0)  # what arrived with the first request joins its group
-                await self._commit(self._take())
-            while self._actions and self.failed is None:
-                await self._act(*self._actions.pop(0))
-            if self.failed is None:
-                await self._upkeep()
+        try:
+            while self.failed is None:
+                await self._wake.wait()
+                self._wake.clear()
+                while self._jobs and self.failed is None:
+                    await asyncio.sleep(0)  # what arrived with the first request joins its group
+                    await self._commit(self._take())
+                while self._actions and self.failed is None:
+                    await self._act(*self._actions.pop(0))
+                if self.failed is None:
+                    await self._upkeep()
+        except Exception as error:  # a fault of the service's own: a writer that is gone must not be waited for
+            self._stop(error)
+        assert self.failed is not None
         self._give_up(self._jobs, StoreFailure(self.failed))
         for _, future in self._actions:
             _settle(future, StoreFailure(self.failed))
@@ -204,10 +210,12 @@ class Writer:
         """One group: look, predict, write, COMMIT, learn, answer."""
         try:
             self.store.begin()
-            group, jobs = self._resolve(jobs)
-            for mid, entries in group.asked.items():
-                for entry, made in zip(entries, self.by_mid[mid].predict([entry.features for entry in entries])):
-                    entry.made, entry.output = made, _encode(made)
+            group, jobs = self._resolve(jobs, set())
+            if wrong := self._predict(
+                group
+            ):  # rare: the requests that hold such rows are refused, and the others begin again
+                group, jobs = self._resolve(jobs, wrong)
+                self._predict(group)
             self.store.put("prediction", [
                 (e.pid, mid, id, e.features, e.output, e.position, e.at) for id, mid, e in group.predictions
             ])  # fmt: skip
@@ -225,13 +233,17 @@ class Writer:
             self._give_up(jobs, error)
             return
         except Exception as error:  # nothing was promised; the group is given up whole
-            # Where it happened, and the message with everything escaped that could pass for a line of its own.
-            places = " < ".join(f"{one.name}:{one.lineno}" for one in traceback.extract_tb(error.__traceback__)[::-1])
-            logging.getLogger("trueline.serve").error("a group failed: %s in %s", ascii(error), places)
+            _tell("a group failed", error)
             self.store.rollback()
             self._give_up(jobs, error)
             return
-        await self._learn(group)
+        try:
+            await self._learn(group)
+        except Exception as error:  # the journal has it and the model does not: stop, and recover from the journal
+            self._stop(error)
+            self._give_up(jobs, StoreFailure(str(error)))
+            return
+        self.counts.update(group.counts)
         for job in jobs:
             job.answer(job.finish(), None)
 
@@ -239,9 +251,21 @@ class Writer:
         for job in jobs:
             job.answer(None, error)
 
-    def _resolve(self, jobs: list[Job]) -> tuple[Group, list[Job]]:
+    def _predict(self, group: Group) -> set[tuple[int, bytes]]:
+        """Fill the predictions in; (mid, features) of those that have none."""
+        wrong: set[tuple[int, bytes]] = set()
+        for mid, entries in group.asked.items():
+            live, stored = self.by_mid[mid], [entry.features for entry in entries]
+            try:
+                for entry, made in zip(entries, live.predict(stored)):
+                    entry.made, entry.output = made, _encode(made)
+            except DataError:
+                wrong.update((mid, one) for one in stored if not live.predictable(one))
+        return wrong
+
+    def _resolve(self, jobs: list[Job], wrong: set[tuple[int, bytes]]) -> tuple[Group, list[Job]]:
         """What the requests of a group become; those that are refused are answered at once."""
-        group, kept = Group(self.now()), []
+        group, kept = Group(self.now(), wrong), []
         wanted: dict[int, list[str]] = {}
         for job in jobs:
             wanted.setdefault(job.mid, []).extend([row.id for row in job.rows if row.id is not None])
@@ -263,6 +287,11 @@ class Writer:
             self.failed = str(error)
             self.on_failure()
 
+    def _stop(self, error: Exception) -> None:
+        """The service has a fault behind a commit."""
+        _tell("the writer failed", error)
+        self._fail(StoreFailure(f"a fault of the service: {error!a}"))
+
     async def _learn(self, group: Group) -> None:
         """Apply a committed group in order, with pauses."""
         self.pending.update(mid for _, mid, _ in group.predictions)
@@ -283,7 +312,7 @@ class Writer:
                     shadow.apply([label._replace(output=None) for label in part])
                 if len(entries) > at + CHUNK:
                     await asyncio.sleep(0)
-        self.counts["labels"] += len(group.learns)
+        group.counts["labels"] = len(group.learns)
 
     async def _act(self, action: Callable[[], Any], future: asyncio.Future[Any]) -> None:
         try:
@@ -346,6 +375,12 @@ class Writer:
         for live in self.by_mid.values():
             if not self.saved[live.mid] or self.saved[live.mid][-1] != live.position:
                 self._put_snapshot(live, live.position, dumps(*live.state()))
+
+
+def _tell(what: str, error: Exception) -> None:
+    """One line of the log: where it happened, and everything escaped that could pass for a line of its own."""
+    places = " < ".join(f"{one.name}:{one.lineno}" for one in traceback.extract_tb(error.__traceback__)[::-1])
+    logging.getLogger("trueline.serve").error("%s: %s in %s", what, ascii(error), places)
 
 
 def _settle(future: asyncio.Future[Any], error: BaseException) -> None:
