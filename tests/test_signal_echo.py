@@ -169,6 +169,20 @@ def test_the_delay_is_found_either_way(lag):
     assert stranger.estimate()[1] < FOUND
 
 
+@pytest.mark.parametrize("later", [0.0055, 0.015])
+def test_a_first_arrival_softer_than_a_later_one_is_not_cut_off(later):
+    far = speak("tenor", 6.0, RATE, 4)
+    room = np.zeros(800)
+    room[[40, 40 + round(later * RATE)]] = 0.3, 0.5
+    mic = np.convolve(far, room)[: len(far)]
+    finder = Delay(RATE)
+    finder.add(far, mic)
+    assert abs(finder.estimate()[0] - 40 - round(later * RATE)) <= 1  # the peak, which drift is measured on
+    assert abs(finder.onset() - 40) <= 1
+    result = tl.cancel_echo(far, np.roll(mic, 1600), RATE, tail=0.1)
+    assert abs(result.delay - 1640 / RATE) < 1e-3 and result.converged_erle > 30
+
+
 def test_sound_card_blocks_are_as_good_as_the_whole():
     truth = made("echo_only", 4.0)
     far, mic = truth.far.astype(np.float32), truth.mic.astype(np.float32)
@@ -285,6 +299,19 @@ def test_the_command_refuses_in_a_sentence(files, capsys, monkeypatch, arguments
     assert sorted(p.name for p in files.iterdir()) == before
 
 
+def test_what_was_not_found_is_not_told(files, capsys, monkeypatch):
+    monkeypatch.chdir(files)
+    soundfile.write("still.wav", np.zeros(2 * RATE), RATE)
+    assert main(["echo", "still.wav", "still.wav"]) == 0
+    said = capsys.readouterr()
+    assert "no echo was found" in said.out and "– dB before" in said.out and "is silent" in said.err
+    assert main(["echo", "still.wav", "still.wav", "--json"]) == 0
+    report = json.loads(capsys.readouterr().out)
+    assert report["delay"] is None and report["erle"]["converged"] is None
+    assert main(["echo", "far.wav", "mic.wav", "-o", "late.wav", "--plot", "echo.doc"]) == 2
+    assert not (files / "late.wav").exists() and ".png" in capsys.readouterr().err  # before any work
+
+
 def test_channels_and_the_shorter_of_two(files, capsys, monkeypatch):
     monkeypatch.chdir(files)
     assert main(["echo", "far.wav", "short.wav", "--shortest", "--tail", "50ms", "--json"]) == 0
@@ -314,3 +341,4 @@ def test_drift_is_corrected_across_blocks_of_a_file(tmp_path):
     whole = quietly(truth, tail=0.16, correct_drift=True)
     assert report.drift == pytest.approx(whole.drift, abs=0.5)
     assert report.summary.converged == pytest.approx(whole.converged_erle, abs=1.0)
+    assert report.warnings[-1].endswith("it was undone")

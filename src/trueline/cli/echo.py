@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from typing import Annotated, Any, Optional
 
 import typer
 
 from . import options
+
+PICTURES = (".png", ".svg", ".pdf")
 
 
 def echo(
@@ -44,7 +47,11 @@ def echo(
     from ..errors import UsageError
     from ..signal.files import cancel_files, write_demo
     from .console import emit, paint, progress, say
+    from .output import check_place
 
+    check_place(plot)
+    if plot and not plot.lower().endswith(PICTURES):
+        raise UsageError(f"cannot draw {plot}: its name must end in {', '.join(PICTURES)}", where="plot")
     if demo:
         if far or mic:
             raise UsageError("--demo makes its own recordings; give no files with it", where="demo")
@@ -85,28 +92,40 @@ def seconds(text: str) -> float:
 def numbers(report: Any) -> dict[str, Any]:
     """The report as plain numbers."""
     made = report.summary
+    erle = {"first_second": made.first, "overall": made.overall, "converged": made.converged}
+    losses = {"before": made.return_loss, "after": made.return_loss + made.converged}
     return {
         "seconds": report.seconds,
         "rate": report.rate,
         "delay": report.delay,
         "drift_ppm": report.drift,
-        "erle": {"first_second": made.first, "overall": made.overall, "converged": made.converged},
-        "echo_return_loss": {"before": made.return_loss, "after": made.return_loss + made.converged},
+        "erle": _known(erle),
+        "echo_return_loss": _known(losses),
         "double_talk": made.talking,
         "real_time_factor": report.real_time_factor,
         "warnings": list(report.warnings),
     }
 
 
+def _known(values: dict[str, float]) -> dict[str, float | None]:
+    """Null for what could not be measured."""
+    return {name: None if math.isnan(value) else value for name, value in values.items()}
+
+
+def _level(value: float) -> str:
+    return "     –" if math.isnan(value) else f"{value:6.1f}"
+
+
 def told(report: Any, output: str | None, plot: str | None) -> str:
     """The report for people."""
     made = report.summary
     after = made.return_loss + made.converged
+    late = "no echo was found" if report.delay is None else f"the echo comes after {1000 * report.delay:.1f} ms"
     lines = [
-        f"{report.seconds:.1f} s at {report.rate:,} Hz; the echo comes after {1000 * report.delay:.1f} ms",
-        f"echo return loss   {made.return_loss:6.1f} dB before, {after:.1f} dB after",
-        f"ERLE               {made.first:6.1f} dB in the first second, {made.converged:.1f} converged, "
-        f"{made.overall:.1f} overall",
+        f"{report.seconds:.1f} s at {report.rate:,} Hz; {late}",
+        f"echo return loss   {_level(made.return_loss)} dB before, {_level(after).strip()} dB after",
+        f"ERLE               {_level(made.first)} dB in the first second, {_level(made.converged).strip()} converged, "
+        f"{_level(made.overall).strip()} overall",
         f"double talk        {100 * made.talking:6.1f} % of the far end's time",
         f"speed              {1 / max(report.real_time_factor, 1e-9):6.0f} × real time "
         f"(factor {report.real_time_factor:.4f})",
@@ -116,10 +135,9 @@ def told(report: Any, output: str | None, plot: str | None) -> str:
 
 
 def _draw(report: Any, path: str) -> None:
-    from ..errors import UsageError
     from ..signal.picture import draw
+    from .output import whole
 
-    try:
-        draw(report.summary, report.impulse_response, report.rate, report.block).savefig(path, dpi=110)
-    except (OSError, ValueError) as error:
-        raise UsageError(f"cannot draw {path}: {error}", where="plot") from None
+    figure = draw(report.summary, report.impulse_response, report.rate, report.block)
+    with whole(path) as scratch:
+        figure.savefig(scratch, dpi=110, format=path.lower().rpartition(".")[2])

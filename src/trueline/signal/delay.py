@@ -15,6 +15,10 @@ import numpy as np
 from .drift import Drift, line
 
 FOUND = 18.0
+EARLIER, ARRIVED = (
+    0.05,
+    0.3,
+)  # seconds before the peak in which the sound may first arrive; the share of the peak it has
 
 
 class Delay:
@@ -65,15 +69,21 @@ class Delay:
             self._window()
             self._fill = 0
 
-    def _peak(self, cross: np.ndarray) -> tuple[float, float]:
-        """(lag in samples, peak over rms) within the longest lag either way."""
+    def _near(self, cross: np.ndarray) -> np.ndarray:
+        """The whitened correlation within the longest lag either way; nothing where there is no sound."""
         from scipy import fft
 
         size = np.abs(cross)
         if not size.max() > 0:
-            return 0.0, 0.0
+            return np.zeros(0)
         whitened = fft.irfft(cross / (size + 1e-9 * size.max()), n=self.size)
-        near = np.concatenate([whitened[-self.longest :], whitened[: self.longest + 1]])
+        return np.concatenate([whitened[-self.longest :], whitened[: self.longest + 1]])
+
+    def _peak(self, cross: np.ndarray) -> tuple[float, float]:
+        """(lag in samples, peak over rms)."""
+        near = self._near(cross)
+        if not len(near):
+            return 0.0, 0.0
         at = int(np.argmax(np.abs(near)))
         strength = float(abs(near[at]) / np.sqrt(np.mean(near**2)))
         offset = 0.0
@@ -86,6 +96,15 @@ class Delay:
         """(lag in samples, peak over rms); a peak below ``FOUND`` is no echo."""
         self._finish()
         return self._peak(self.total)
+
+    def onset(self) -> int:
+        """The lag in samples at which the sound first arrives. The strongest path may be a later one: a wall that
+        focuses, a loudspeaker that looks away."""
+        near = np.abs(self._near(self.total))
+        peak = int(np.argmax(near))
+        first = max(0, peak - round(EARLIER * self.rate))
+        early = near[first:peak] > ARRIVED * near[peak]
+        return (first + int(np.argmax(early)) if early.any() else peak) - self.longest
 
     def drift(self) -> Drift:
         """How the lag moves over time."""

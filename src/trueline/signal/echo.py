@@ -92,8 +92,9 @@ class EchoCanceller:
 class Survey:
     """A first look at both recordings, block by block: delay, drift, clipping, silence, rates."""
 
-    def __init__(self, rate: float) -> None:
-        self.rate = rate
+    def __init__(self, rate: float, corrected: bool = False) -> None:
+        self.rate, self.corrected = rate, corrected
+        self.found = False  # an echo
         self.delay, self.envelopes = Delay(rate), Envelopes(rate)
         self.levels = {"far": Levels(), "mic": Levels()}
 
@@ -113,9 +114,10 @@ class Survey:
                 found.append(f"{name} is clipped at {level.peak:.3g}: a linear filter cannot undo it; lower its level")
         if any(level.silent for level in self.levels.values()):
             return 0, 0.0, tuple(found)
-        lag, strength = self.delay.estimate()
-        drift = self.delay.drift()
-        if strength < FOUND:
+        _, strength = self.delay.estimate()
+        lag, drift = self.delay.onset(), self.delay.drift()
+        self.found = strength >= FOUND
+        if not self.found:
             rates = self.envelopes.mismatch()
             if rates:
                 found.append(
@@ -123,13 +125,15 @@ class Survey:
                 )
             else:
                 found.append("no echo of far was found in mic within one second either way; the delay was left at 0")
-            lag = 0.0
+            lag = 0
         elif drift.seen:
-            found.append(
-                f"the clocks drift by {drift.parts_per_million:+.0f} parts per million, which limits the result; "
-                "use one clock, or correct_drift=True (--correct-drift)"
+            remedy = (
+                "it was undone"
+                if self.corrected
+                else "it limits the result; use one clock, or correct_drift=True (--correct-drift)"
             )
-        return round(lag), drift.parts_per_million if drift.seen else 0.0, tuple(found)
+            found.append(f"the clocks drift by {drift.parts_per_million:+.0f} parts per million: {remedy}")
+        return lag, drift.parts_per_million if drift.seen else 0.0, tuple(found)
 
 
 def cancel_echo(
@@ -165,7 +169,7 @@ def cancel_echo(
         raise UsageError(f"passes must be 1 or 2, not {passes!r}", where="passes")
     canceller = EchoCanceller(rate, tail)
     canceller.filter._check(far, mic, None)
-    survey = Survey(rate)
+    survey = Survey(rate, correct_drift)
     survey.add(far.astype(float), mic.astype(float))
     lag, drift, found = survey.conclude()
     if delay is not None:

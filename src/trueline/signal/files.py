@@ -71,7 +71,7 @@ class FileReport(NamedTuple):
 
     seconds: float
     rate: int
-    delay: float
+    delay: float | None
     drift: float
     summary: Summary
     real_time_factor: float
@@ -103,7 +103,7 @@ def cancel_files(
     check_lengths(frames if shortest else played.frames, frames, rate, tail)
     place = _place(output, heard)
     starts = range(0, frames, CHUNK)
-    survey = Survey(rate)
+    survey = Survey(rate, correct_drift)
     for start in through(starts, "listening", len(starts)):
         count = min(CHUNK, frames - start)
         survey.add(played.read(start, count), heard.read(start, count))
@@ -123,7 +123,7 @@ def cancel_files(
             write(clean)
     response = np.concatenate([np.zeros(max(0, shift), np.float32), canceller.filter.impulse_response])
     return FileReport(
-        frames / rate, rate, lag / rate, drift, Summary(canceller.meter), spent * rate / frames, response,
+        frames / rate, rate, lag / rate if survey.found else None, drift, Summary(canceller.meter), spent * rate / frames, response,
         canceller.block, warnings,
     )  # fmt: skip
 

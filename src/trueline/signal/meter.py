@@ -93,7 +93,8 @@ def decibels(above: float, below: float) -> float:
 
 class Summary:
     """ERLE in dB: over the first second with a far end, over all of it, and over the last half of the blocks in which
-    nobody else is heard; echo return loss before and after; the share of double talk."""
+    nobody else is heard; echo return loss before and after; the share of double talk. Not a number where there is
+    nothing to measure."""
 
     def __init__(self, meter: Meter) -> None:
         self.erle, self.double_talk, self.active = meter.report()
@@ -104,9 +105,9 @@ class Summary:
         self.first = self._of(heard[: max(1, round(1 / meter.seconds))])
         self.overall = self._of(heard)
         self.converged = self._of(late)
-        self.return_loss = decibels(heard[:, 0].sum(), heard[:, 1].sum())
+        self.return_loss = decibels(heard[:, 0].sum(), heard[:, 1].sum()) if len(heard) else math.nan
         self.talking = float(self.double_talk.sum() / max(1, self.active.sum()))
 
     @staticmethod
     def _of(rows: np.ndarray) -> float:
-        return decibels(rows[:, 1].sum(), rows[:, 2].sum())
+        return decibels(rows[:, 1].sum(), rows[:, 2].sum()) if len(rows) else math.nan
