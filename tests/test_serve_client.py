@@ -70,6 +70,14 @@ def test_a_retry_across_a_crash_learns_once(nursery, tmp_path):
     assert [row[1] for row in journal(store)] == ["u"]
 
 
+def renamed(body):
+    """The same body with the generated numbers under the model's own names, so that many are taken and learned."""
+    for row in body if isinstance(body, list) else body.get("rows", [body]) if isinstance(body, dict) else ():
+        if isinstance(row, dict) and isinstance(row.get("features"), dict):
+            numbers = [v for v in row["features"].values() if isinstance(v, (int, float)) and not isinstance(v, bool)]
+            row["features"] = dict(zip("abc", [*numbers, 1e100, -1.0, 0][:3]))
+
+
 def fuzz(server, examples):
     import schemathesis
     from hypothesis import HealthCheck, given, settings
@@ -94,9 +102,11 @@ def fuzz(server, examples):
         def one(case):
             if case.method.upper() == "DELETE" or case.path in ("/v1/backup", "/events"):  # a stream never ends
                 return
-            if case.path_parameters and len(seen) % 2:
+            if case.path_parameters and len(seen) % 4:
                 case.path_parameters["name"] = "m"
-            answer = case.call(base_url=server)
+                if len(seen) % 2:
+                    renamed(case.body)
+            answer = case.call(base_url=server, timeout=300)
             seen.append(answer.status_code)
             assert answer.status_code < 500, (case.method, case.path, case.body, answer.text)
 

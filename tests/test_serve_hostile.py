@@ -148,5 +148,7 @@ def test_a_soak_of_a_million_labels(tmp_path):
                 sizes.append(memory(server.process.pid))
         found = server.http.get("/v1/models/m/certificate").json()["certificate"]
         best = np.linalg.solve(G[:4, :4], G[:4, 4])
-        assert np.abs(np.array(found["comparator"]) - best).max() < 1e-9
-        assert max(sizes[10:]) < 1.1 * sizes[9] + (16 << 20)
+        gap = np.abs(np.array(found["comparator"]) - best).max()
+        print(f"resident MB every 50,000 labels: {[size >> 20 for size in sizes]}; best weights differ by {gap:.1e}")
+        assert gap < 1e-9
+        assert max(sizes[10:]) < sizes[9] + (16 << 20)

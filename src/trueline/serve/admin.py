@@ -24,31 +24,37 @@ async def create(service: Service, spec: dict[str, Any], snapshot: bytes | None 
         parent = service.find(spec["shadow_of"])
         if parent.parent is not None:
             raise Refused(422, "a shadow cannot have a shadow", "shadow_of")
+        if parent.frozen:
+            raise Refused(409, f"{parent.name!r} only predicts, so that a shadow of it would never learn", "shadow_of")
         if (spec["features"], spec.get("classes"), spec["open"]) != (
             parent.spec["features"],
             parent.spec.get("classes"),
             parent.spec["open"],
-        ) or parent.spec.get("schema"):
+        ):
             raise Refused(422, f"a shadow has the features and classes of its model {parent.name!r}", "features")
+        spec |= {key: parent.spec[key] for key in ("schema", "columns") if parent.spec.get(key)}  # of a model file
 
     def action() -> Callable[[], Live]:
         if spec["name"] in service.models:
             raise Refused(
                 409, f"there is a model {spec['name']!r} already; delete it first or choose another name", "name"
             )
-        if parent is not None and parent.mid not in service.by_mid:
+        above = (
+            service.by_mid.get(parent.mid) if parent is not None else None
+        )  # as it is now: it may have been promoted
+        if parent is not None and above is None:
             raise Refused(404, f"the model {parent.name!r} was deleted", "shadow_of")
         mid = int(next(iter(service.store.run("SELECT coalesce(max(value),0) FROM meta WHERE key='models'")))[0]) + 1
         service.store._put_meta("models", mid)
-        start = parent.position if parent is not None else 0
-        live = Live(mid, spec["name"], spec, None if parent is None else parent.mid, start)
+        start = above.position if above is not None else 0
+        live = Live(mid, spec["name"], spec, None if above is None else above.mid, start)
         service.store.put("model", [(mid, spec["name"], msgspec.json.encode(spec), live.parent, start)])
         if snapshot is not None:
             live.adopt(snapshot, f"the model file of {live.name}")
             live.position = 0
             service.saved[mid] = []
             service._put_snapshot(live, 0, dumps(*live.state()))
-        elif parent is not None:
+        elif above is not None:
             service.saved[mid] = []
             service._put_snapshot(live, start, dumps(*live.state()))
 
@@ -63,21 +69,22 @@ async def create(service: Service, spec: dict[str, Any], snapshot: bytes | None 
 
 async def delete(service: Service, name: str) -> None:
     """Remove a model, its shadows and everything kept for them."""
-    live = service.find(name)
-    doomed = [live, *(other for other in service.by_mid.values() if other.parent == live.mid)]
 
     def action() -> Callable[[], None]:
+        live = service.find(name)  # now, not when it was asked: another request may have come first
+        doomed = [live, *(other for other in service.by_mid.values() if other.parent == live.mid)]
         for one in doomed:
             for table in ("model", "prediction", "journal", "expired", "snapshot"):
                 service.store.run(f"DELETE FROM {table} WHERE mid=?", (one.mid,))
+
+        def finish() -> None:
+            for one in doomed:
+                service.models.pop(one.name, None)
+                service.by_mid.pop(one.mid, None)
+
         return finish
 
-    def finish() -> None:
-        for one in doomed:
-            service.models.pop(one.name, None)
-            service.by_mid.pop(one.mid, None)
-
-    await service.transact(action)
+    await service.transact(action, long=True)
 
 
 async def promote(service: Service, name: str, shadow_name: str) -> Live:

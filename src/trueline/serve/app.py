@@ -27,6 +27,7 @@ from .intake import Refused, decode
 from .live import Live
 from .openapi import description
 from .service import Service
+from .shape import shown
 from .store import StoreFailure, StoreFull
 from .wire import Edge, Wire, read
 
@@ -58,7 +59,7 @@ class Rest:
             try:
                 refusal = self.guard.refuse(request.scope["headers"], scope) if scope else None
                 if refusal is not None:
-                    return self.refused(*refusal)
+                    return self.refused(*refusal, request=request, known=False)
                 return await call(request)
             except Refused as refused:
                 return self.refused(refused.status, None, request, refused.body)
@@ -71,14 +72,21 @@ class Rest:
 
         return run
 
-    def refused(self, status: int, message: str | None, request: Request | None = None, body: Any = None) -> Response:
-        """A refusal; who was let in learns how far the model is."""
+    def refused(
+        self, status: int, message: str | None, request: Request, body: Any = None, known: bool = True
+    ) -> Response:
+        """A refusal; who was let in (``known``) learns how far the model is."""
         self.service.counts[f"status_{status}"] += 1
-        live = self.service.models.get(request.path_params.get("name", "")) if request is not None else None
+        live = self.service.models.get(request.path_params.get("name", "")) if known else None
         made = body if body is not None else {"error": {"message": message, "where": None}}
+        if request.url.path.startswith("/v2"):  # that protocol's errors are text
+            made = made | {"error": made["error"]["message"]}
         return answer(made if live is None else {"position": live.position} | made, status)
 
     def live(self, request: Request) -> Live:
+        version = request.path_params.get("version", "1")
+        if version != "1":
+            raise Refused(404, f"there is no version {shown(version)}; a live model has version 1 only", "version")
         return self.service.find(request.path_params["name"])
 
     async def body(self, request: Request) -> Any:
@@ -108,7 +116,7 @@ class Rest:
         if isinstance(given, dict) and isinstance(given.get("shadow_of"), str):
             parent = self.service.find(given["shadow_of"])
             for key in ("features", "classes", "open", "task", "target"):
-                if key in parent.spec and not parent.spec.get("from_file"):
+                if key in parent.spec:
                     given.setdefault(key, parent.spec[key])
         live = await admin.create(self.service, specs.check(given))
         return answer(self.summary(live), 201)
@@ -148,19 +156,17 @@ class Rest:
         handle, path = tempfile.mkstemp(dir=os.path.dirname(os.path.abspath(self.service.store.path)), suffix=".backup")
         os.close(handle)
 
-        async def pieces() -> AsyncIterator[bytes]:
-            try:
-                with open(path, "rb") as file:
-                    while piece := await asyncio.to_thread(file.read, 1 << 20):
-                        yield piece
-            finally:
-                os.unlink(path)
-
         try:
             await asyncio.to_thread(self.service.store.backup, path)
-        except BaseException:
-            os.unlink(path)
-            raise
+            file = open(path, "rb")  # noqa: SIM115 closed when it was sent, or by the answer's end
+        finally:
+            os.unlink(path)  # the open file stays; nothing is left where the client, or the service, goes away
+
+        async def pieces() -> AsyncIterator[bytes]:
+            with file:
+                while piece := await asyncio.to_thread(file.read, 1 << 20):
+                    yield piece
+
         return StreamingResponse(
             pieces(), 200, {"content-disposition": 'attachment; filename="backup.db"'}, "application/vnd.sqlite3"
         )
@@ -259,17 +265,24 @@ def application(service: Service, guard: Guard, events: Events, edge: Edge) -> W
         ("GET", "/v2", rest.server, "predict"),
         ("GET", "/v2/health/live", rest.alive, None),
         ("GET", "/v2/health/ready", rest.ready, None),
-        ("GET", "/v2/models/{name}", rest.oip_model, "predict"),
-        ("GET", "/v2/models/{name}/ready", rest.oip_ready, "predict"),
-        ("POST", "/v2/models/{name}/infer", rest.infer, "predict"),
+        *(
+            one
+            for path in ("/v2/models/{name}", "/v2/models/{name}/versions/{version}")
+            for one in (
+                ("GET", path, rest.oip_model, "predict"),
+                ("GET", f"{path}/ready", rest.oip_ready, "predict"),
+                ("POST", f"{path}/infer", rest.infer, "predict"),
+            )
+        ),
         ("GET", "/metrics", rest.metrics, "predict"),
         ("GET", "/openapi.json", rest.openapi, None),
         ("GET", "/events", rest.stream, "predict"),
         *(("GET", path, rest.page, None) for path in PAGE),
     ]
     routes = [Route(path, rest.handler(call, scope), methods=[method]) for method, path, call, scope in table]
-    # Their POSTs never come here (wire.py); the routes answer other methods with 405.
-    routes += [Route(f"/v1/models/{{name}}/{verb}", rest.model, methods=["POST"]) for verb in ("predict", "learn")]
+    # Their POSTs are answered before they come here (wire.py), but for names that no model has; other methods get 405.
+    for verb in ("predict", "learn"):
+        routes.append(Route(f"/v1/models/{{name}}/{verb}", rest.handler(rest.model, verb), methods=["POST"]))
 
     async def missing(request: Request, error: Exception) -> Response:
         status = getattr(error, "status_code", 404)

@@ -16,6 +16,7 @@ from .live import Live
 from .service import Service
 
 KEPT = 600
+POINTS = 400  # of a model's losses, for a page that is opened later
 TERMS_SHOWN = 24
 MOST_READERS = 256
 
@@ -28,6 +29,7 @@ class Events:
         self.run = service._prefix
         self.kept: collections.deque[tuple[int, bytes]] = collections.deque(maxlen=KEPT)
         self.count = 0
+        self.points: dict[int, list[tuple[Any, ...]]] = {}  # by model: (position, loss, best, bound)
         self.stopping = asyncio.Event()
         self.news = asyncio.Condition()
         self.readers = 0
@@ -62,17 +64,35 @@ class Events:
         then, labels, predictions = self._last
         gone = max(now - then, 1e-3)
         self._last = (now, counts["labels"], counts["predictions"])
-        body = {
+        body: dict[str, Any] = {
             "labels_per_second": (counts["labels"] - labels) / gone,
             "predictions_per_second": (counts["predictions"] - predictions) / gone,
             "expired": counts["expired"],
             "models": [self.card(live) for live in list(self.service.models.values())[:50]],
         }
+        self._remember(body["models"])
         self.count += 1
         data = msgspec.json.encode(body)
         self.kept.append((self.count, b"id: %s.%d\nevent: state\ndata: %s\n\n" % (self.run.encode(), self.count, data)))
         async with self.news:
             self.news.notify_all()
+
+    def _remember(self, cards: list[dict[str, Any]]) -> None:
+        """Add to the losses that a page opened later draws; where there are many, every second one goes."""
+        alive = {}
+        for card in cards:
+            mid = self.service.models[card["name"]].mid
+            points = alive[mid] = self.points.get(mid, [])
+            if card["position"] > 0 and (not points or points[-1][0] != card["position"]):
+                points.append((card["position"], card["loss"], card["best"], card["bound"]))
+                if len(points) > POINTS:
+                    del points[1:-1:2]
+        self.points = alive
+
+    def past(self) -> bytes:
+        """The losses so far, as an event without a number."""
+        made = {live.name: self.points.get(live.mid, []) for live in self.service.models.values()}
+        return b"event: past\ndata: %s\n\n" % msgspec.json.encode(made)
 
     def card(self, live: Live) -> dict[str, Any]:
         """Everything that the page says of one model."""
@@ -97,6 +117,7 @@ class Events:
             "name": live.name, "target": live.spec["target"], "task": live.spec["task"], "position": live.position,
             "shadow_of": live.spec.get("shadow_of"), "pending": self.service.pending[live.mid],
             "loss": _finite(getattr(proof, "loss", None)), "served_loss": _finite((getattr(proof, "loss", None) or 0.0) + excess),
+            "delayed": live.tally["delayed"],
             "best": _finite(getattr(proof, "comparator_loss", None)), "bound": _finite(getattr(proof, "bound", None)),
             "words": str(proof), "proven": proof.proven, "drift": live.windows.describe(),
             "intercept": _finite(np.ravel(live.record.intercept)[0]), "features": live.shape.describe()[:200],
@@ -105,12 +126,12 @@ class Events:
         }  # fmt: skip
 
     async def stream(self, last: str | None) -> AsyncIterator[bytes]:
-        """Events after the one a reader has seen; all that are kept if it is of another run."""
+        """Events after the one a reader has seen; all that are kept if it is of another run; a new reader gets the past first."""
         run, _, number = (last or "").rpartition(".")
         at = int(number) if run == self.run and number.isdigit() else max(0, self.count - 1 if last is None else 0)
         self.readers += 1
         try:
-            yield b"retry: 1000\n\n"
+            yield b"retry: 1000\n\n" + (self.past() if last is None else b"")
             while not self.stopping.is_set():
                 for count, event in list(self.kept):
                     if count > at:

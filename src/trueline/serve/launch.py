@@ -7,7 +7,9 @@ import contextlib
 import gc
 import json as jsons
 import logging
+import os
 import re
+import shutil
 import signal
 import sys
 from collections.abc import Iterator
@@ -94,7 +96,12 @@ def serve(
         _restored(restore, store)
     from .store import Store
 
-    opened = Store(store, durability)
+    try:
+        opened = Store(store, durability)
+    except TruelineError:
+        for ending in ("", "-wal", "-shm", ".lock") if restore is not None else ():
+            Path(store + ending).unlink(missing_ok=True)  # a backup that cannot be used leaves nothing behind
+        raise
     try:
         code = asyncio.run(
             _run(opened, wanted, seconds, snapshot_every, host, port, tokens, (tls_certificate, tls_key), json),
@@ -166,17 +173,24 @@ def wanted_models(
 
 
 def _restored(backup: str, store: str) -> None:
-    from ..modelfile import write_bytes
-
     for ending in ("", "-wal", ".lock"):
         if Path(store + ending).exists():
             raise UsageError(
                 f"{store}{ending} exists; --restore never overwrites a store: choose another --store", where="restore"
             )
+    part = Path(store + ".part")
     try:
-        write_bytes(store, Path(backup).read_bytes())
+        with open(backup, "rb") as source, open(part, "wb") as copy:
+            shutil.copyfileobj(source, copy, 1 << 20)
+            copy.flush()
+            os.fsync(copy.fileno())
+        part.replace(store)
     except OSError as error:
-        raise ModelError(f"cannot read the backup {backup}: {error.strerror}", where=backup) from None
+        part.unlink(missing_ok=True)
+        raise ModelError(
+            f"cannot copy the backup {backup} to {store}: {error.strerror}; give a readable backup and a place to write",
+            where=backup,
+        ) from None
 
 
 async def _run(

@@ -17,6 +17,7 @@ ERROR = {
     },
     "required": ["error"],
 }
+OIP_ERROR = {"type": "object", "properties": {"error": {"type": "string"}}, "required": ["error"]}
 FEATURES = {"type": "object", "additionalProperties": {"type": ["number", "string", "boolean"]}}
 PREDICT = {
     "type": "object",
@@ -68,11 +69,15 @@ def _rows(one: dict[str, Any]) -> dict[str, Any]:
 
 
 def _operation(
-    text: str, codes: str, body: Any = None, kind: str = "application/json", named: bool = False
+    text: str, codes: str, body: Any = None, kind: str = "application/json", named: bool = False, oip: bool = False
 ) -> dict[str, Any]:
     made: dict[str, Any] = {"summary": text, "responses": {}}
     for code in [*codes.split(), "401", "403", "408", "415", "431"]:
-        content = {"application/json": {"schema": ERROR}} if code >= "400" and code != "503" else {kind: {}}
+        content = (
+            {"application/json": {"schema": OIP_ERROR if oip else ERROR}}
+            if code >= "400" and code != "503"
+            else {kind: {}}
+        )
         made["responses"][code] = {
             "description": MEANING[code],
             "content": content if code != "503" else {"application/json": {}},
@@ -101,12 +106,12 @@ def description() -> dict[str, Any]:
         "/v1/models/{name}/coefficients": {"get": named("coefficients by name", "200 404")},
         "/v1/models/{name}/snapshot": {"get": named("the model file", "200 404", kind="application/octet-stream")},
         "/v1/backup": {"get": _operation("a copy of the store", "200", kind="application/vnd.sqlite3")},
-        "/v2": {"get": _operation("the server", "200")},
+        "/v2": {"get": _operation("the server", "200", oip=True)},
         "/v2/health/live": {"get": _operation("whether the process answers", "200")},
         "/v2/health/ready": {"get": _operation("whether the store works", "200 503")},
-        "/v2/models/{name}": {"get": named("inputs and outputs", "200 404")},
-        "/v2/models/{name}/ready": {"get": named("whether the model is there", "200 404")},
-        "/v2/models/{name}/infer": {"post": named("predict tensors; nothing is kept", "200 400 404 413", body={"type": "object", "properties": {"id": {"type": "string"}, "inputs": {"type": "array", "items": TENSOR}}, "required": ["inputs"]})},
+        "/v2/models/{name}": {"get": named("inputs and outputs", "200 404", oip=True)},
+        "/v2/models/{name}/ready": {"get": named("whether the model is there", "200 404", oip=True)},
+        "/v2/models/{name}/infer": {"post": named("predict tensors; nothing is kept", "200 400 404 413", oip=True, body={"type": "object", "properties": {"id": {"type": "string"}, "inputs": {"type": "array", "items": TENSOR}}, "required": ["inputs"]})},
         "/metrics": {"get": _operation("Prometheus's text format", "200", kind="text/plain")},
         "/events": {"get": _operation("server-sent events of everything the page shows; resumed by Last-Event-ID", "200 503", kind="text/event-stream")},
         "/": {"get": _operation("the live page", "200", kind="text/html")},

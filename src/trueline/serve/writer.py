@@ -86,7 +86,7 @@ class Writer:
         self.saved: dict[int, list[int]] = {}
         self.failed: str | None = None
         self.on_failure: Callable[[], None] = lambda: None
-        self._actions: list[tuple[Callable[[], Any], asyncio.Future[Any]]] = []
+        self._actions: list[tuple[Callable[[], Any], asyncio.Future[Any], bool]] = []
         self._start, self._base = time.monotonic(), store.latest()
         self._made, self._prefix = 0, secrets.token_hex(6)
         self._thread = concurrent.futures.ThreadPoolExecutor(1, "commit")
@@ -164,11 +164,14 @@ class Writer:
         else:
             self.store.abandon()
 
-    async def transact(self, action: Callable[[], Any]) -> Any:
-        """Run an action on the store between two groups, in a transaction of its own; what it returns runs after COMMIT."""
+    async def transact(self, action: Callable[[], Any], *, long: bool = False) -> Any:
+        """Run an action on the store between two groups, in a transaction of its own; what it returns runs after COMMIT.
+
+        One that may take ``long`` and touches the store alone runs in the thread, so that the service goes on reading.
+        """
         self._check()
         future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
-        self._actions.append((action, future))
+        self._actions.append((action, future, long))
         self._wake.set()
         return await future
 
@@ -192,7 +195,7 @@ class Writer:
             self._stop(error)
         assert self.failed is not None
         self._give_up(self._jobs, StoreFailure(self.failed))
-        for _, future in self._actions:
+        for _, future, _ in self._actions:
             _settle(future, StoreFailure(self.failed))
 
     def _take(self) -> list[Job]:
@@ -314,12 +317,13 @@ class Writer:
                     await asyncio.sleep(0)
         group.counts["labels"] = len(group.learns)
 
-    async def _act(self, action: Callable[[], Any], future: asyncio.Future[Any]) -> None:
+    async def _act(self, action: Callable[[], Any], future: asyncio.Future[Any], long: bool) -> None:
+        loop = asyncio.get_running_loop()
         try:
             self.store.begin()
-            finish = action()
+            finish = await loop.run_in_executor(self._thread, action) if long else action()
             self.store.seal()
-            await asyncio.get_running_loop().run_in_executor(self._thread, self.store.commit)
+            await loop.run_in_executor(self._thread, self.store.commit)
             result = finish() if finish is not None else None
         except (StoreFull, StoreFailure) as error:
             self._fail(error)

@@ -42,7 +42,7 @@ function draw() {
   lines($("losses"), history.get(model.name) ?? [], [{ key: "bound" }, { key: "best" }, { key: "own" }]);
   bars($("windows"), model.drift.windows.slice(-24).map((w) => w[2] ?? w[1]));
   $("windownote").textContent = `The mean loss of each ${model.drift.window} labels above ${model.drift.against}.`;
-  $("words").textContent = model.words;
+  $("words").textContent = model.words.replace(/\.$/, "") + (model.delayed ? `. ${model.delayed.toLocaleString("en")} labels came late: the loss as served is ${short(model.served_loss)}` : "") + ".";
   $("drift").textContent = model.drift.drifting ? "Drift: the newest window's regret stands out of those before it." : "";
   $("drift").className = "bad";
   fill($("coefficients").tBodies[0], [["intercept", short(model.intercept), ""], ...model.coefficients.map(([t, v, d]) => [t, short(v), (d > 0 ? "+" : "") + short(d)])]);
@@ -98,14 +98,18 @@ addEventListener("resize", () => state && draw());
 function take(block) {
   const fields = Object.fromEntries(block.split("\n").map((line) => [line.slice(0, line.indexOf(": ")), line.slice(line.indexOf(": ") + 2)]));
   if (fields.id) last = fields.id;
+  if (fields.event === "past") {  // what happened before this page was opened
+    for (const [name, points] of Object.entries(JSON.parse(fields.data))) history.set(name, points.map(([x, own, best, bound]) => ({ x, own, best, bound })));
+  }
   if (fields.event !== "state") return;
   state = JSON.parse(fields.data);
   choose(state.models);
   for (const m of state.models) {
-    if (!history.has(m.name)) history.set(m.name, []);
-    const points = history.get(m.name);
+    let points = history.get(m.name) ?? [];
+    if (points.at(-1)?.x > m.position) points = [];  // another model of the same name
     if (m.position > 0 && points.at(-1)?.x !== m.position) points.push({ x: m.position, own: m.loss, best: m.best, bound: m.bound });
-    if (points.length > 400) points.splice(1, 1);
+    if (points.length > 400) points = points.filter((_, k) => k % 2 === 0 || k === points.length - 1);
+    history.set(m.name, points);
   }
   draw();
 }
