@@ -222,19 +222,30 @@ def _figures(model: LocalModel, found: np.ndarray) -> None:
 def _interpolation_error(model: LocalModel, found: np.ndarray) -> float:
     """The largest |interpolated − fitted| over a sample of rows, with the same robustness weights.
 
-    Leverages peak at the corners of cells; their level between is set by the same sample.
+    Leverages peak at the corners of cells; their level between is set by the same sample. Rows are drawn evenly along
+    the sum of their interpolated leverages, so that the few of high leverage, which carry much of tr L and where the
+    surface bends most, are seen; each then counts with the inverse of its chance.
     """
-    n = len(model.y)
-    rows = np.unique(np.linspace(0, n - 1, min(CHECKED if model.sorted else CHECKED // 4, n)).astype(int))
+    own = model.robust * model.case if model.case.size else model.robust
+    found[:, 1] = np.minimum(
+        found[:, 1], 1.0 / np.maximum(own, 1e-300)
+    )  # corners without rows have more than is possible
+    chance = np.maximum(found[:, 1], 1e-3 * max(float(found[:, 1].mean()), 1e-300))
+    order = np.argsort(chance, kind="stable")
+    along = np.cumsum(chance[order])
+    many = CHECKED if model.sorted else CHECKED // 2
+    places = (np.arange(many) + 0.5) / many * along[-1]
+    rows = order[np.minimum(np.searchsorted(along, places), len(order) - 1)]
     direct = model.direct(model.Z[rows], model.spans(model.Z[rows]))
     sound = np.isfinite(direct[:, 0])
     if not sound.any():
         return math.inf
+    rows, direct = rows[sound], direct[sound]
     for c in (1, 2) if model.surface == "cells" else ():
-        level = direct[sound, c].mean() / found[rows[sound], c].mean()
+        level = float((direct[:, c] / chance[rows]).sum() / (found[rows, c] / chance[rows]).sum())
         found[:, c] *= level
         model.nodes[:, c] *= level
-    return float(np.abs(direct[sound, 0] - found[rows[sound], 0]).max())
+    return float(np.abs(direct[:, 0] - found[rows, 0]).max())
 
 
 def candidates(X: np.ndarray, settings: Settings, by: str) -> np.ndarray:
