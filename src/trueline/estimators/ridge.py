@@ -265,7 +265,7 @@ class RidgeCV(_RidgeFit):
 
         errors = np.empty((*Y.shape, len(alphas)))
         for rows, block in path.leave_one_out_blocks(X, Y, sample_weight, alphas):
-            errors[rows] = np.moveaxis(block, 2, 0).swapaxes(1, 2)
+            errors[rows] = block
         if self.scoring is None:
             self.cv_results_ = errors**2
             scores = -(errors**2).mean(axis=0).T

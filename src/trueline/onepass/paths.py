@@ -25,7 +25,8 @@ from .parts import Part
 from .squares import products_of
 
 _PLAIN_BELOW = 13  # columns: below, plain Python is done before Numba would be imported
-_LEFT_OUT_ROWS, _LEFT_OUT_RUN = 2048, 32_768  # rows at a time in exact leave-one-out, and rows a thread takes
+# Exact leave-one-out: numbers that are in work at a time, half a core's second cache or less, and rows a thread takes.
+_LEFT_OUT_NUMBERS, _LEFT_OUT_RUN = 2**17, 16_384
 _ACTIVE_BELOW = 150  # columns: below, exact active sets in NumPy are done before Numba would be imported
 
 
@@ -89,7 +90,7 @@ class RidgePath:
 
         def squared(start: int) -> np.ndarray:
             rows = slice(start, min(start + _LEFT_OUT_RUN, n))
-            return sum(np.einsum("aki,aki->ak", errors, errors) for _, errors in work(rows))
+            return sum(np.einsum("ika,ika->ak", errors, errors) for _, errors in work(rows))
 
         with one_blas_thread():
             return sum(stream(squared, range(0, n, _LEFT_OUT_RUN)), start=np.zeros((len(alphas), Y.shape[1])))
@@ -97,49 +98,50 @@ class RidgePath:
     def leave_one_out_blocks(
         self, X: Any, Y: np.ndarray, weights: np.ndarray | None, alphas: np.ndarray
     ) -> Iterator[tuple[slice, np.ndarray]]:
-        """(rows, √w·leave-one-out errors) block by block, errors penalties × targets × rows, good until the next."""
+        """(rows, √w·leave-one-out errors) block by block, errors rows × targets × penalties, good until the next."""
         return self._leave_one_out(X, Y, weights, alphas)(slice(0, X.shape[0]))
 
     def _leave_one_out(
         self, X: Any, Y: np.ndarray, weights: np.ndarray | None, alphas: np.ndarray
     ) -> Callable[[slice], Iterator[tuple[slice, np.ndarray]]]:
-        """What gives √w·errors for a run of rows, few at a time.
-
-        Blocks stay in the cache and hold one row a column, so that all arrays are long along their rows.
-        """
+        """What gives √w·errors for a run of rows, so few at a time that they stay in a core's cache."""
         alphas = np.asarray(alphas, dtype=float)
         k, A, d = Y.shape[1], len(alphas), self.d
         mean = self.part.mean[0] if self.fit_intercept else np.zeros(d + k)
-        # One product per block: Q = (X − x̄)V, then e from −β in V's coordinates and h from its squares.
-        turn = np.ascontiguousarray((self.vectors / self.scales[:, None]).T)
+        # One product per block: Q = (X − x̄)V, then e from β in V's coordinates and h from its squares.
+        turn = self.vectors / self.scales[:, None]
         with np.errstate(divide="ignore"):
             inverse = np.where(self.values + alphas[:, None] > 0, 1 / (self.values + alphas[:, None]), 0.0)
-        rotated = (inverse[:, None, :] * self.rotated.T[None]).reshape(A * k, d)
+        rotated = (inverse * self.rotated.T[:, None, :]).reshape(k * A, d).T.copy()
+        inverse = inverse.T.copy()
         base = 1.0 / self.part.weight[0] if self.fit_intercept else 0.0
         sparse = hasattr(X, "tocsr")
         X = X.tocsr() if sparse else X
 
         def work(run: slice) -> Iterator[tuple[slice, np.ndarray]]:
-            most = min(_LEFT_OUT_ROWS, run.stop - run.start)
-            centred, turned = np.empty((most, d)), np.empty((d, most))
-            errors, levers = np.empty((A * k, most)), np.empty((A, most))
+            size = run.stop - run.start
+            blocks = -(-size // max(64, _LEFT_OUT_NUMBERS // (2 * d + (k + 1) * A)))
+            most = -(-size // blocks)  # all of about one length
+            centred, turned = np.empty((most, d)), np.empty((most, d))
+            errors, levers = np.empty((most, k * A)), np.empty((most, A))
             for start in range(run.start, run.stop, most):
                 rows = slice(start, min(start + most, run.stop))
                 m = rows.stop - rows.start
-                Z, Q, E, L = centred[:m], turned[:, :m], errors[:, :m], levers[:, :m]
+                Z, Q, E, L = centred[:m], turned[:m], errors[:m], levers[:m]
                 np.subtract(X[rows].toarray() if sparse else X[rows], mean[:d], out=Z)
-                np.matmul(turn, Z.T, out=Q)
-                np.matmul(rotated, Q, out=E)
-                found = E.reshape(A, k, m)
-                np.subtract((Y[rows] - mean[d:]).T, found, out=found)
+                np.matmul(Z, turn, out=Q)
+                np.matmul(Q, rotated, out=E)
+                found = E.reshape(m, k, A)
+                np.subtract((Y[rows] - mean[d:])[:, :, None], found, out=found)
                 np.multiply(Q, Q, out=Q)
-                np.matmul(inverse, Q, out=L)
-                if base:
+                np.matmul(Q, inverse, out=L)
+                if weights is None:
+                    np.subtract(1.0 - base, L, out=L)
+                else:
                     L += base
-                if weights is not None:
-                    L *= weights[rows]
-                    found *= np.sqrt(weights[rows])
-                np.subtract(1.0, L, out=L)
+                    L *= weights[rows, None]
+                    np.subtract(1.0, L, out=L)
+                    found *= np.sqrt(weights[rows, None, None])
                 found /= L[:, None, :]
                 yield rows, found
 
