@@ -57,6 +57,19 @@ class Basis(Saved, TransformerMixin, BaseEstimator):
     >>> coefficients = np.linalg.lstsq(np.c_[np.ones(50), design], 1 + 2 * x[:, 0] ** 3, rcond=None)[0]
     >>> {name: round(value, 10) + 0.0 for name, value in basis.raw_coefficients(coefficients).items()}
     {'(intercept)': 1.0, 'x': 0.0, 'x^2': 0.0, 'x^3': 2.0}
+
+    The progress of diabetes: does a bend in body mass and its product with blood pressure predict better?
+
+    >>> import trueline as tl
+    >>> from sklearn.datasets import load_diabetes
+    >>> from sklearn.model_selection import cross_val_score
+    >>> from sklearn.pipeline import make_pipeline
+    >>> table = load_diabetes(as_frame=True)
+    >>> for formula in ("bmi + bp + s5", "poly(bmi, 2) + bp + s5 + bmi:bp"):
+    ...     model = make_pipeline(tl.Basis(formula), tl.LinearRegression())
+    ...     print(f"{formula:32s}{cross_val_score(model, table.data, table.target, cv=10).mean():.3f}")
+    bmi + bp + s5                   0.439
+    poly(bmi, 2) + bp + s5 + bmi:bp 0.449
     """
 
     def __init__(self, formula: str | Formula = "poly(., 2)", *, functions: Any = None) -> None:

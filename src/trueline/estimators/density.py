@@ -106,6 +106,13 @@ class Density(Tabular, DensityMixin, BaseEstimator):
     >>> both = tl.Density("gaussian").fit(heights[:2]) + tl.Density("gaussian").fit(heights[2:])
     >>> bool(np.isclose(both.score(heights), model.score(heights)))
     True
+
+    The petals of three kinds of iris, which one Gaussian describes badly:
+
+    >>> from sklearn.datasets import load_iris
+    >>> petals = load_iris().data[:, 2:3]
+    >>> {kind: round(float(tl.Density(kind).fit(petals).score(petals)), 2) for kind in ("gaussian", "mixture")}
+    {'gaussian': -1.98, 'mixture': -1.34}
     """
 
     def __init__(self, density="auto", *, covariance="diagonal", alpha=1.0, var_smoothing=1e-9):
