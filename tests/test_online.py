@@ -236,11 +236,14 @@ def test_bad_input_is_refused_and_nothing_is_learned(data, widrow_hoff):
         with pytest.raises(DataError, match=rf"'x2' has .*{word}.* in row 5"):
             model.partial_fit(spoiled, y[:9])
         with pytest.raises(DataError, match="x2"):
+            model.fit(spoiled, y[:9])
+        with pytest.raises(DataError, match="x2"):
             model.predict(spoiled)
         with pytest.raises(DataError, match="x2"):
             model.learn_one(dict(zip(["x0", "x1", "x2", "x3"], spoiled[5].tolist())), 1.0)
     refusals = [
         (lambda: model.partial_fit(X[:3, :2], y[:3]), "2 features"),
+        (lambda: model.fit(X[:3, :2], ["a", "b", "c"]), "a"),
         (lambda: model.partial_fit(X[:3], y[:2]), "inconsistent|samples"),
         (lambda: model.partial_fit(X[:0], y[:0]), "0 sample"),
         (lambda: model.partial_fit(X[:2], ["a", "b"]), "a"),
@@ -259,7 +262,11 @@ def test_bad_input_is_refused_and_nothing_is_learned(data, widrow_hoff):
     for call, words in refusals:
         with pytest.raises(ValueError, match=words):
             call()
-    assert (model.coef_.tobytes(), model.certificate_.examples) == before
+    assert (model.coef_.tobytes(), model.certificate_.examples, model.n_features_in_) == (*before, 4)
+    new = tl.OnlineClassifier()
+    with pytest.raises(DataError, match="NaN"):
+        new.partial_fit(np.full((2, 2), np.nan), [0, 1])
+    new.partial_fit(X[:4], ["a", "b", "a", "b"])  # a refused first call fixed neither width nor classes
     zero_one = tl.OnlineRegressor("logistic", "additive", 0.1).fit(X, (y > 0).astype(float))
     signs = tl.OnlineRegressor("logistic", "additive", 0.1).fit(X, np.sign(y))
     assert (zero_one.coef_ == signs.coef_).all()

@@ -97,8 +97,6 @@ def test_dicts_of_any_numbers_in_any_order_are_learned_as_rows(widrow_hoff):
         for call in (one.predict_one, lambda x, one=one: one.learn_one(x, 1.0)):
             with pytest.raises(RuntimeError, match="no"):  # a number's own failure is its own
                 call({"a": 1.0, "b": Broken()})
-        with pytest.raises(DataError, match="feature name 7 is not a string"):
-            one.learn_one({"a": 1.0, 7: 1.0}, 1.0)
         assert one.coef_.tobytes() == before
         twin = copy.deepcopy(one)
         for _ in range(3):
@@ -109,6 +107,37 @@ def test_dicts_of_any_numbers_in_any_order_are_learned_as_rows(widrow_hoff):
         one.learn_one(Stubborn.rows, 1.0)
     one.learn_one({"a": 1.0, "b": 1.0, "c": 1.0}, 1.0)
     assert np.isfinite(one.coef_).all()
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: tl.WidrowHoff(rate=0.05), lambda: tl.WidrowHoff(), lambda: tl.RecursiveLeastSquares(),
+        lambda: tl.OnlineRegressor(),
+    ],
+    ids=["fixed", "ladder", "recursive", "mixture"],
+)  # fmt: skip
+def test_names_of_any_kind_and_refusals_that_name_no_columns(make):
+    rng = np.random.default_rng(2)
+    numbered, named_ones = make(), make()
+    for row in rng.normal(size=(12, 3)).tolist():
+        x = dict(zip((0, 1, ("a", "b")), row))
+        assert numbered.predict_one(x) == named_ones.predict_one({str(name): value for name, value in x.items()})
+        numbered.learn_one(x, row[0])
+        named_ones.learn_one({str(name): value for name, value in x.items()}, row[0])
+    assert numbered.coef_.tobytes() == named_ones.coef_.tobytes()
+    before = list(numbered.record_.names), numbered.coef_.tobytes(), str(numbered.certificate_)
+    refused = [
+        ([("a", 1.0)], 1.0, 1.0), (None, 1.0, 1.0), ("a", 1.0, 1.0), ({"new": np.nan}, 1.0, 1.0), ({"new": 10**400}, 1.0, 1.0),
+        ({"new": None}, 1.0, 1.0), ({"new": 1.0}, np.nan, 1.0), ({"new": 1.0}, "y", 1.0), ({"new": 1.0}, 1.0, -1.0),
+        ({"7": 1.0, 7: 1.0}, 1.0, 1.0),
+    ]  # fmt: skip
+    for x, y, weight in refused:
+        with pytest.raises(DataError):
+            numbered.learn_one(x, y, weight)
+    with pytest.raises(DataError, match="a dict of named features, not list"):
+        numbered.predict_one([1.0])
+    assert (list(numbered.record_.names), numbered.coef_.tobytes(), str(numbered.certificate_)) == before
 
 
 def test_a_dict_that_changes_between_calls_is_read_anew(widrow_hoff):

@@ -15,7 +15,7 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, vali
 
 from ..engines import engine_of
 from ..errors import DataError, UsageError, nearest
-from ..online.inputs import refuse_bad_rows
+from ..online.inputs import Overflow, refuse_bad_rows
 from ..online.model import OnlineModel
 from ..parts import geometries, losses, penalties, rates
 from .loading import Saved
@@ -32,7 +32,21 @@ def rows_counted_from(start: int) -> Iterator[None]:
         yield
     except DataError as refused:
         words = re.sub(r"\brow (\d+)", lambda found: f"row {int(found[1]) + start}", str(refused))
-        raise DataError(words, where=refused.where) from None
+        raise type(refused)(words, where=refused.where) from None
+
+
+@contextlib.contextmanager
+def unchanged_if_refused(estimator: Any) -> Iterator[None]:
+    """A call that is refused leaves the estimator as it was, but for a rate that overflows: that keeps the rows before."""
+    before = dict(estimator.__dict__)
+    try:
+        yield
+    except Overflow:
+        raise
+    except Exception:
+        estimator.__dict__.clear()
+        estimator.__dict__.update(before)
+        raise
 
 
 class Streaming(Saved, BaseEstimator):
@@ -58,6 +72,11 @@ class Streaming(Saved, BaseEstimator):
         if engine is not None:
             return self._fit_there(engine, X, y, sample_weight, source)
         refuse_source(source)
+        with unchanged_if_refused(self):
+            self._fit_here(X, y, sample_weight)
+        return self
+
+    def _fit_here(self, X: Any, y: Any, sample_weight: Any) -> None:
         X, y = self._arrays(X, y, reset=True)
         weights = None if sample_weight is None else _check_sample_weight(sample_weight, X, dtype=np.float64)
         self._prepare(y)
@@ -71,7 +90,6 @@ class Streaming(Saved, BaseEstimator):
             self.record_.epochs = epochs
         if hasattr(self.record_, "look_back") and getattr(self, "order", "in_order") != "uniform":
             self.record_.look_back(X, codes, weights, epochs)
-        return self
 
     def _fit_there(self, engine: Any, X: Any, y: Any, sample_weight: Any, source: dict[str, Any]) -> Any:
         """Train where a table of another engine lives."""
@@ -86,13 +104,14 @@ class Streaming(Saved, BaseEstimator):
 
     def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
         """Go on learning with these rows, in order."""
-        first = not hasattr(self, "record_")
-        X, y = self._arrays(X, y, reset=first)
-        weights = None if sample_weight is None else _check_sample_weight(sample_weight, X, dtype=np.float64)
-        if first:
-            self._prepare(y)
-            self._start(X.shape[1])
-        self._learn_block(X, self._code(y), weights)
+        with unchanged_if_refused(self):
+            first = not hasattr(self, "record_")
+            X, y = self._arrays(X, y, reset=first)
+            weights = None if sample_weight is None else _check_sample_weight(sample_weight, X, dtype=np.float64)
+            if first:
+                self._prepare(y)
+                self._start(X.shape[1])
+            self._learn_block(X, self._code(y), weights)
         return self
 
     def _learn(self, X: Any, y: np.ndarray, weights: Any, order: np.ndarray | None, title: str) -> None:

@@ -10,11 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import DataError
 from . import inputs
 from .engine import NO_ORDER, NO_WEIGHTS, learn, scores
 from .mistakes import keep
-from .named import Layout
+from .named import Layout, filled
 from .sums import shares_of
 
 
@@ -54,9 +53,12 @@ class ByName:
     def learn_one(self, features: dict[str, float], y: Any, weight: float = 1.0) -> Any:
         """Learn one example of named features; the prediction made before the update."""
         layout = self._last_layout
-        if layout is None or len(features) != layout.size:
-            layout = self._layout(features, grow=True)
         target = y if type(y) is float and self._real and -1e100 <= y <= 1e100 else self._target(y)
+        if weight != 1.0:
+            inputs.weights([weight], 1)
+        if layout is None or type(features) is not dict or len(features) != layout.size:
+            features = inputs.named(features)
+            layout = self._layout(features, grow=True)
         while layout.learn is not None and weight == 1.0 and type(features) is dict:
             score = layout.learn(
                 id(features), layout.place, target, layout.kind, layout.share, self.loss, self.geometry, self.general
@@ -65,9 +67,11 @@ class ByName:
                 if self.counting:
                     self._count_one(layout, target, 1.0, score)
                 return score if self._identity else self.loss.mean(score)
+            features = inputs.named(features)
             last, layout = layout, self._layout(features, grow=True)
             if layout is last:
                 break
+        features = inputs.named(features)
         layout = self._layout(features, grow=True)
         if len(self.heads) > 1:
             return self._learn_one_of_many(layout, features, y, weight)
@@ -106,15 +110,18 @@ class ByName:
     def predict_one(self, features: dict[str, float]) -> Any:
         """The prediction for one example of named features; names never seen count nothing."""
         layout = self._last_layout
-        if layout is None or len(features) != layout.size:
+        if layout is None or type(features) is not dict or len(features) != layout.size:
+            features = inputs.named(features)
             layout = self._layout(features, grow=False)
         while layout.score is not None and type(features) is dict:
             score = layout.score(id(features), layout.place, layout.kind, self.general)
             if score == score:
                 return score if self._identity else self.loss.mean(score)
+            features = inputs.named(features)
             last, layout = layout, self._layout(features, grow=False)
             if layout is last:
                 break
+        features = inputs.named(features)
         layout = self._layout(features, grow=False)
         if layout.score is None and len(self.heads) == 1 and not self.average:
             layout.bind(self.heads[0], self._due)
@@ -125,7 +132,8 @@ class ByName:
             table, numbers, general = self._reader(h)
             if scores(layout.rows, 0, 1, general, table, numbers, out[h]) == 0:
                 self._refuse_one(features, layout)
-        return self._outward(out)[0]
+        found = self._outward(out)[0]
+        return float(found) if np.ndim(found) == 0 else found
 
     def _learn_one_of_many(self, layout: Layout, features: dict[str, float], y: Any, weight: float) -> np.ndarray:
         layout.fill(features)
@@ -153,9 +161,7 @@ class ByName:
                 self._index = {name: j for j, name in enumerate(self.names)}
             new = [name for name in keys if name not in self._index]
             if new and grow:
-                for name in new:
-                    if not isinstance(name, str):
-                        raise DataError(f"feature name {name!r} is not a string", where=str(name))
+                filled(features)  # what will be refused must not name columns
                 self._name([*self.names, *new])
                 self._index = {name: j for j, name in enumerate(self.names)}
             if new and not grow:

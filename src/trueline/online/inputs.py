@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -26,6 +27,22 @@ def matrix(X: Any) -> Any:
     if X.ndim != 2:
         raise DataError(f"X has {X.ndim} dimension(s); give a table of rows and columns", where="X")
     return np.ascontiguousarray(X)
+
+
+def named(features: Any) -> Any:
+    """An example: a dict from names to values. Names of another kind than strings become strings, as files hold them."""
+    if not isinstance(features, Mapping):
+        raise DataError(
+            f"an example is a dict of named features, not {type(features).__name__}; rows of an array go to partial_fit "
+            f"and predict",
+            where="x",
+        )
+    if all(isinstance(name, str) for name in features):
+        return features
+    made = {str(name): value for name, value in features.items()}
+    if len(made) < len(features):
+        raise DataError("two features have the same name once names are strings; rename one", where="x")
+    return made
 
 
 def check_width(X: Any, width: int) -> None:
@@ -116,16 +133,21 @@ def refuse_bad_rows(X: Any, names: list[str]) -> None:
         row, column = divmod(int(np.argmax(bad)), X.shape[1])
         value = X[row, column]
     name = names[column] if column < len(names) else f"x{column}"
+    count = int(bad.sum())
     raise DataError(
-        f"X has {int(bad.sum())} unusable entries: column {name!r} has {_what(value)} in row {int(row)}; give finite "
-        f"numbers (Input X contains NaN or infinity is refused, missing values must be filled or dropped first)",
+        f"X has {count} unusable entr{'y' if count == 1 else 'ies'}: column {name!r} has {_what(value)} in row {int(row)}; give finite numbers: fill "
+        f"or drop what is missing first",
         where=name,
     )
 
 
-def overflow(rate: float, place: str) -> DataError:
+class Overflow(DataError):
+    """A step left the range of float64: what came before it stays learned."""
+
+
+def overflow(rate: float, place: str) -> Overflow:
     """The refusal of a step that leaves the range of float64."""
-    return DataError(
+    return Overflow(
         f"the update overflows at {place}: rate {rate:g} is too large for these data, and the model keeps its state before "
         f"it; use a smaller rate, geometry='normalised' or 'implicit', or scale the columns",
         where="rate",

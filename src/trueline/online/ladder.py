@@ -209,11 +209,12 @@ class RateMixture:
 
     def learn_one(self, features: dict[str, float], y: Any, weight: float = 1.0) -> Any:
         """Learn one example of named features."""
-        layout = self.members[0]._layout(features, grow=True)
-        layout.fill(features)
-        inputs.refuse_bad_rows(layout.values[None, :], list(features))
+        features = inputs.named(features)
         targets = self.members[0]._targets([y], 1)
         shares = inputs.weights([weight], 1) if weight != 1.0 else np.empty(0)
+        layout = self.members[0]._layout(features, grow=True)
+        layout.fill(features)
+        inputs.refuse_bad_rows(layout.values[None, :], layout.keys)
         for member in self.members[1:]:
             if member.width != len(self.names):
                 member._name(self.names)
@@ -223,7 +224,7 @@ class RateMixture:
     def predict_one(self, features: dict[str, float]) -> Any:
         """The prediction for one example of named features."""
         names = set(self.names)
-        known = {name: value for name, value in features.items() if name in names}
+        known = {name: value for name, value in inputs.named(features).items() if name in names}
         layout = self.members[0]._layout(known, grow=False)
         layout.fill(known)
         found = self.predict(self._row(layout))

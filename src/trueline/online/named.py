@@ -21,6 +21,7 @@ from ..data.rows import Dense, Sparse
 from ..errors import DataError
 from . import state as s
 from .engine import NO_ORDER, learn, scores
+from .inputs import refuse_bad_rows
 
 # Places in a frame: where a layout's buffers and a head's state lie, and how large they are.
 SIZE, VALUES, KEYS, SPOTS, CELLS, COLUMNS, ENDS, TABLE, TABLE_WIDTH, NUMBERS, DUE, PLACES = range(12)
@@ -77,6 +78,14 @@ def score_dict(features: int, place: int, kind: Any, general: Any) -> float:
     numbers = doubles(frame[NUMBERS], 1, s.NUMBERS)[0]
     out = doubles(frame[CELLS], 2, 1)[1]
     return out[0] if scores(rows, 0, 1, general, table, numbers, out) == 1 else math.nan
+
+
+def filled(features: Any) -> np.ndarray:
+    """The values of an example in its own order, each a finite number."""
+    layout = Layout(list(features), list(range(len(features))), len(features))
+    layout.fill(features)
+    refuse_bad_rows(layout.values[None, :], layout.keys)
+    return layout.values  # type: ignore[no-any-return]
 
 
 class Layout:

@@ -21,7 +21,7 @@ from ..certify.records import Assumption, RegretCertificate, Status
 from ..data.rows import rows_of
 from ..errors import DataError
 from . import inputs, sums
-from .named import Layout
+from .named import filled
 from .state import HUGE
 from .sums import WIDEST, Sums
 
@@ -173,7 +173,7 @@ class RecursiveModel:
             if reached < stop or not np.abs(self.w).max() <= HUGE:
                 self.P, self.w, self.numbers = before
                 recursive(rows, targets, share, start, reached, self.P, self.w, self.scratch, self.numbers, out)
-                raise DataError(
+                raise inputs.Overflow(
                     f"the update overflows at row {reached}, and the model keeps its state before it; use a larger ridge or "
                     f"scale the columns", where="ridge",
                 )  # fmt: skip
@@ -195,6 +195,7 @@ class RecursiveModel:
 
     def learn_one(self, features: dict[str, float], y: Any, weight: float = 1.0) -> float:
         """Learn one example of named features."""
+        features = inputs.named(features)
         new = [name for name in features if name not in self.names]
         target = inputs.target(y, "real")
         share = inputs.weights([weight], 1) if weight != 1.0 else np.empty(0)
@@ -205,13 +206,10 @@ class RecursiveModel:
 
     def predict_one(self, features: dict[str, float]) -> float:
         """The prediction for one example of named features."""
-        return float(self.predict(self._row(features, self.names))[0])
+        return float(self.predict(self._row(inputs.named(features), self.names))[0])
 
     def _row(self, features: dict[str, float], names: list[str]) -> np.ndarray:
-        layout = Layout(list(features), list(range(len(features))), len(features))
-        layout.fill(features)
-        inputs.refuse_bad_rows(layout.values[None, :], list(features))
-        values = dict(zip(features, layout.values))
+        values = dict(zip(features, filled(features)))
         return np.array([[values.get(name, 0.0) for name in names]])
 
     def _record(self, label: float, prediction: float) -> None:
