@@ -246,6 +246,28 @@ def test_wide_arrays_dense_and_sparse():
     assert np.mean((out[400:] - y[400:]) ** 2) < np.var(y[400:])
 
 
+def test_wide_dicts_are_wide_rows():
+    rng = np.random.default_rng(4)
+    X = rng.normal(size=(60, 310)) * 10.0 + 100.0
+    X[1:][rng.random((59, 310)) < 0.1] = 0.0
+    y = X[:, :5].sum(axis=1)
+    block, rows = MixtureModel(), MixtureModel()
+    block.learn(X, y)
+    for at, (row, target) in enumerate(zip(X.tolist(), y.tolist())):
+        x = {f"x{j}": value for j, value in enumerate(row) if value or at % 3 == 0}
+        x = dict(reversed(x.items())) if at % 2 else x
+        rows.predict_one(x)
+        rows.learn_one(x, target)
+    assert rows.centred and rows.coef.tobytes() == block.coef.tobytes()
+    assert str(rows.certificate()) == str(block.certificate())
+    for model in (MixtureModel(), MixtureModel("binary")):  # a long document first, then short ones with other words
+        for t in range(60):
+            where = np.unique(rng.integers(0, 2000, 400 if t == 0 else 20))
+            model.learn_one({f"t{j}": 1.0 for j in where}, 1.0 if (where % 7).mean() > 3.0 else -1.0)
+        proof = model.certificate()
+        assert not model.centred and proof.proven and proof.loss <= proof.bound
+
+
 def test_one_wild_label_does_not_freeze_the_mixture():
     X, y = stream("linear", 8, n=600)
     clean = MixtureModel("regression").learn(X, y)

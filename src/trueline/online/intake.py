@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import DataError
+from .inputs import named
 
 _NUMBERS = {float, int, bool, np.float64}
 LIMIT = 1e100  # beyond, squares and their sums leave the range of float64
@@ -34,6 +35,15 @@ class Block:
         if start == 0 and stop == len(self.starts) - 1:
             return self
         return dataclasses.replace(self, starts=self.starts[start : stop + 1])
+
+    def whole(self) -> Block:
+        """The same rows with the columns that they lack, as zeros."""
+        if self.dense:
+            return self
+        n, d = len(self.starts) - 1, self.width
+        X = np.zeros((n, d))
+        X[np.repeat(np.arange(n), np.diff(self.starts)), self.indices] = self.values
+        return Block(X.reshape(-1), np.arange(d), np.arange(n + 1) * d, True, d, self.new)
 
 
 class Intake:
@@ -79,6 +89,7 @@ class Intake:
             raise DataError(
                 "this model learned from arrays, whose columns have no names; give arrays, or start with dicts"
             )
+        features = named(features)
         fast = self._plain_row(features)
         if fast is not None:
             return fast
@@ -91,7 +102,7 @@ class Intake:
             else:
                 try:
                     value = float(value)
-                except (TypeError, ValueError):
+                except (TypeError, ValueError, OverflowError):
                     raise DataError(
                         f"feature {name!r} is {value!r}; give a number, a boolean or a string", where=str(name)
                     ) from None
@@ -99,7 +110,6 @@ class Intake:
                     raise DataError(
                         f"feature {name!r} is {value!r}; give a finite number no larger than {LIMIT:g}", where=str(name)
                     )
-            name = str(name)
             place = self.known.get(name, new.get(name))
             if place is None:
                 if not grow:
@@ -107,27 +117,20 @@ class Intake:
                 place = new[name] = self.width + len(new)
             indices.append(place)
             values.append(value)
-        return Block(
-            np.array(values, dtype=np.float64),
-            np.array(indices, dtype=np.int64),
-            np.array([0, len(values)], dtype=np.int64),
-            False,
-            self.width + len(new),
-            tuple(new),
-        )
+        return _row(values, indices, self.width + len(new), tuple(new))
 
     def _plain_row(self, features: dict[str, Any]) -> Block | None:
         """The usual row, all names known and all values good numbers, without a Python loop over its rules."""
         if not _NUMBERS.issuperset(map(type, features.values())):
             return None
         try:
-            indices = np.array([self.known[name] for name in features], dtype=np.int64)
+            indices = [self.known[name] for name in features]
         except KeyError:
             return None
         values = np.array(list(features.values()), dtype=np.float64)
         if not np.abs(values).max(initial=0.0) <= LIMIT:
             return None
-        return Block(values, indices, np.array([0, len(values)]), False, self.width)
+        return _row(values, indices, self.width)
 
     def accept(self, block: Block) -> None:
         """The block will be learned: its columns are the model's from now on."""
@@ -150,6 +153,15 @@ class Intake:
                 f"give finite numbers no larger than {LIMIT:g}",
                 where=str(int(column)),
             )
+
+
+def _row(values: Any, indices: list[int], width: int, new: tuple[str, ...] = ()) -> Block:
+    """One row in the order of its columns, so that the order of a dict changes no bit."""
+    places, numbers = np.array(indices, dtype=np.int64), np.array(values, dtype=np.float64)
+    if (np.diff(places) < 0).any():
+        order = np.argsort(places)
+        places, numbers = places[order], numbers[order]
+    return Block(numbers, places, np.array([0, len(numbers)]), False, width, new)
 
 
 def check_targets(y: Any, n: int, task: str, classes: int) -> np.ndarray:

@@ -145,6 +145,7 @@ class MixtureModel:
         c = check_weights(weights, len(y))
         self.intake.accept(rows)
         room.prepare(self, sparse=not rows.dense)
+        rows = self._laid(rows)
         # BLAS's threads wait for each other longer than the small products of the moments take.
         with one_blas_thread() if self.keeps_moments and len(y) > 256 else nullcontext():
             return self._learn(rows, y, c)
@@ -159,8 +160,8 @@ class MixtureModel:
         label = check_targets([y], 1, self.task, self.class_count)
         c = check_weights(None if weight == 1.0 else [weight], 1)
         self.intake.accept(rows)
-        room.prepare(self, sparse=True)
-        made = _one(self._learn(rows, label, c))
+        room.prepare(self, sparse=False)
+        made = _one(self._learn(self._laid(rows), label, c))
         offer_seat(self, features)
         return made
 
@@ -169,7 +170,7 @@ class MixtureModel:
         rows = self.intake.rows(X)
         if not self.arrays:
             return self._shape(np.full((len(rows.starts) - 1, max(1, self.class_count)), self._nothing()))
-        return self._shape(self._run(rows, None, None)[0])
+        return self._shape(self._run(self._laid(rows), None, None)[0])
 
     def predict_one(self, features: dict[str, Any]) -> Any:
         """The mixture's prediction for one example given as a dict; features never seen count as absent."""
@@ -181,7 +182,7 @@ class MixtureModel:
         if not self.arrays:
             return _one(self._shape(np.full((1, max(1, self.class_count)), self._nothing())))
         offer_seat(self, features)
-        return _one(self._shape(self._run(rows, None, None)[0]))
+        return _one(self._shape(self._run(self._laid(rows), None, None)[0]))
 
     def fresh(self) -> MixtureModel:
         """The same mixture before its first example."""
@@ -196,6 +197,10 @@ class MixtureModel:
         )
 
     average = merge
+
+    def _laid(self, rows: Any) -> Any:
+        """Rows as the members want them: centred gradient members need a column's zeros too."""
+        return rows.whole() if self.centred and not self.filters else rows
 
     def _nothing(self) -> float:
         return 1.0 / self.class_count if self.class_count else 0.0
@@ -254,9 +259,9 @@ class MixtureModel:
             self.hindsight = Hindsight(self.arrays["columns"][0, :width], self.arrays["totals"][numbers.ORIGIN])
         self.hindsight.add(rows, y, learned, c, self.born(), self.examples - int(kept.sum()))
 
-    def member_coefficients(self) -> np.ndarray:
+    def member_coefficients(self, width: int | None = None) -> np.ndarray:
         """(members, scores, 1 + width): intercept and coefficients of every member, on the columns as given."""
-        a, own, width = self.arrays, self.score_vectors, self.intake.width
+        a, own, width = self.arrays, self.score_vectors, self.intake.width if width is None else width
         count = len(a["losses"])
         out = np.zeros((count, own, width + 1))
         shift = a["columns"][0, :width]

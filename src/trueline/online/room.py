@@ -62,7 +62,7 @@ def prepare(model: MixtureModel, sparse: bool) -> None:
     model.seat = None  # the arrays move
     if not model.arrays:
         _begin(model, width, sparse)
-    elif model.filters and not _narrow(model, width):
+    elif not _narrow(model, width) if model.filters else model.centred and _thin(model, width):
         _go_wide(model, width)
     elif width > model.arrays["columns"].shape[1]:
         _grow(model, max(width, min(2 * model.arrays["columns"].shape[1], width + 4096)))
@@ -82,6 +82,12 @@ def _filters(model: MixtureModel) -> tuple[tuple[float, float, float], ...]:
 
 def _narrow(model: MixtureModel, width: int) -> bool:
     return model.score_vectors * (width + 1) ** 2 <= LARGEST_FILTER
+
+
+def _thin(model: MixtureModel, width: int) -> bool:
+    """Whether most entries of the rows so far were 0, columns that are new included."""
+    filled = float(model.arrays["columns"][6, : model.fitted_width].sum())
+    return filled < 0.5 * width * float(model.arrays["totals"][numbers.WEIGHT])
 
 
 def _begin(model: MixtureModel, width: int, sparse: bool) -> None:
@@ -129,15 +135,14 @@ def _grow(model: MixtureModel, width: int) -> None:
 
 
 def _go_wide(model: MixtureModel, width: int) -> None:
-    """From filters to gradient members, which start at the best filter's weights.
+    """To gradient members that read only what a row has; they start at the best member's weights.
 
     A new phase of the mixture: losses so far are settled (the best member's, and the gaps of that phase, go into the
     bound, because each phase telescopes by itself) and every member starts level.
     """
     old, own, had = model.arrays, model.score_vectors, model.fitted_width
     totals, regression = old["totals"], model.task == "regression"
-    best = int(np.argmin(old["losses"][2 : 2 + model.filters]))
-    w = old["w"][best * own : (best + 1) * own, : had + 1]
+    w = model.member_coefficients(had)[2 + int(np.argmin(old["losses"][2:]))]
     shift, mean, squares, nonzero = (old["columns"][row, :had] for row in (0, 1, 2, 6))
     model.phase_loss += float(old["losses"].min())
     if regression:
@@ -153,9 +158,9 @@ def _go_wide(model: MixtureModel, width: int) -> None:
     scale = np.sqrt(raw / np.maximum(nonzero, 1e-300))
     start = np.zeros((own, width + 1))
     start[:, 1 : had + 1] = w[:, 1:] * scale
-    start[:, 0] = w[:, 0] - w[:, 1:] @ shift
+    start[:, 0] = w[:, 0]
     if regression:
-        start[:, 0] += totals[numbers.ORIGIN] - totals[numbers.MEAN]
+        start[:, 0] -= totals[numbers.MEAN]
     else:
         new["frequencies"], new["transitions"] = old["frequencies"], old["transitions"]
     new["table"][:] = np.tile(start, (model.steps, 1))

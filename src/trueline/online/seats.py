@@ -32,7 +32,8 @@ class Seat:
         "totals", "values", "y",
     )  # fmt: skip
 
-    def __init__(self, model: MixtureModel, keys: tuple[str, ...]) -> None:
+    def __init__(self, model: MixtureModel, given: tuple[str, ...]) -> None:
+        keys = sorted(given, key=model.intake.known.__getitem__)
         self.size = len(keys)
         self.take: Any = itemgetter(*keys) if self.size > 1 else lambda row: tuple(row[key] for key in keys)
         self.pack = struct.Struct(f"{self.size}d").pack_into
@@ -68,6 +69,8 @@ def offer_seat(model: MixtureModel, features: dict[str, Any]) -> None:
         model.asked = keys
         return
     known = model.intake.known
+    if model.centred and not model.filters and len(keys) < model.width:
+        return  # the members want zeros for the columns that such dicts lack
     if all(type(key) is str and key in known for key in keys) and not any(
         isinstance(value, str) for value in features.values()
     ):
