@@ -39,21 +39,30 @@ def test_the_page_is_live(tmp_path):
         expect(page.locator("#position")).to_have_text("300", timeout=20000)
         page.wait_for_selector("#losses path.own", state="attached")
         before = page.locator("#losses").inner_html()
+        server.post("m/learn", [{"features": x, "label": v} for x, v in zip(X[305:], y[305:])])
         server.post("m/predict", [{"id": f"p{k}", "features": x} for k, x in enumerate(X[300:305])])
-        server.post(
-            "m/learn", [{"id": "p0", "label": 1.5}] + [{"features": x, "label": v} for x, v in zip(X[305:], y[305:])]
-        )
+        server.post("m/learn", {"id": "p0", "label": 1.5})
         expect(page.locator("#position")).to_have_text("596", timeout=20000)
         assert page.locator("#losses").inner_html() != before, "the chart did not move"
         assert page.locator("#pending").inner_text() == "4"
         assert "proven" in page.locator("#words").inner_text()
         assert page.locator("#windows rect").count() == 2
         assert page.locator("#coefficients tbody tr").count() == 4
+        recent = page.locator("#recent tbody tr")
+        assert recent.filter(has_text="p0").count() == 1 and "waiting" not in recent.filter(has_text="p0").inner_text()
+        assert "waiting" in recent.filter(has_text="p4").inner_text()
+        assert page.locator("#retention").inner_text() == "7 days"
+        late = browser.new_page()  # opened after everything happened: the past is there
+        late.goto(server.address + "/")
+        expect(late.locator("#position")).to_have_text("596", timeout=20000)
+        assert late.locator("#losses path.own").get_attribute("d").count("L") >= 1
+        late.close()
         page.locator("#fields input[data-name=a]").fill("2")
         page.click("#try button")
         expect(page.locator("#answer")).not_to_have_text("")
         assert abs(float(page.locator("#answer").inner_text()) - 2.0) < 0.5
-        for width, scheme, name in ((1200, "light", "desktop"), (390, "dark", "phone")):
+        sizes = [(w, s, f"{n}_{s}") for w, n in ((1200, "desktop"), (390, "phone")) for s in ("light", "dark")]
+        for width, scheme, name in sizes:
             page.set_viewport_size({"width": width, "height": 900})
             page.emulate_media(color_scheme=scheme)
             page.wait_for_timeout(200)

@@ -104,12 +104,13 @@ class Events:
         order = np.argsort(-np.abs(coef), kind="stable")[:TERMS_SHOWN].tolist()
         recent = []
         for item in reversed(self.service.shown[live.mid]):
-            row = live.shape.row(item["features"], len(live.columns), live.places)[: len(values)]
+            entry = item["entry"]
+            row = live.shape.row(entry.features, len(live.columns), live.places)[: len(values)]
             parts = row * coef
             top = np.argsort(-np.abs(parts), kind="stable")[:5].tolist()
             recent.append({
-                "id": item["id"], "label": None if item["label"] is None else msgspec.json.decode(item["label"]),
-                "prediction": None if item["output"] is None else live.outward(msgspec.json.decode(item["output"]))["prediction"],
+                "id": item["id"], "label": None if entry.label is None else msgspec.json.decode(entry.label),
+                "prediction": None if entry.output is None else live.outward(msgspec.json.decode(entry.output))["prediction"],
                 "contributions": [[live.columns[k], _finite(parts[k])] for k in top if parts[k] != 0.0],
             })  # fmt: skip
         excess = live.tally["excess"]

@@ -303,9 +303,14 @@ class Writer:
             by_model.setdefault(mid, []).append(entry)
             if entry.pid is not None:
                 self.pending[mid] -= 1
-        recent = [(mid, id, entry) for id, mid, entry in group.predictions[-SHOWN:]]
-        for mid, id, entry in (*recent, *group.learns[-SHOWN:]):
-            self.shown[mid].append({"id": id, "features": entry.features, "output": entry.output, "label": entry.label})
+        for made, mid, entry in group.predictions[-SHOWN:]:
+            self.shown[mid].append({"id": made, "entry": entry})
+        for mid, id, entry in group.learns[-SHOWN:]:
+            waiting = [one for one in self.shown[mid] if id is not None and one["id"] == id]
+            if waiting:
+                waiting[0]["entry"] = entry  # the label of a prediction that is shown
+            else:
+                self.shown[mid].append({"id": id, "entry": entry})
         for mid, entries in by_model.items():
             shadows = [live for live in self.by_mid.values() if live.parent == mid]
             for at in range(0, len(entries), CHUNK):

@@ -86,7 +86,7 @@ $("try").addEventListener("submit", async (event) => {
   $("answer").className = answer.ok ? "" : "bad";
 });
 
-$("model").addEventListener("change", () => { chosen = $("model").value; draw(); });
+$("model").addEventListener("change", () => { chosen = $("model").value; $("answer").textContent = ""; draw(); });
 $("key").addEventListener("submit", (event) => {
   event.preventDefault();
   token = $("token").value;
@@ -141,7 +141,8 @@ async function start() {
   const answer = await fetch("v1/models", { headers: headers() });
   if (answer.ok) {
     const seconds = (await answer.json()).retention_seconds;
-    $("retention").textContent = seconds >= 86400 ? `${short(seconds / 86400)} days` : `${short(seconds)} seconds`;
+    const [size, unit] = [[86400, "day"], [3600, "hour"], [60, "minute"], [1, "second"]].find(([size]) => seconds >= size) ?? [1, "second"];
+    $("retention").textContent = `${short(seconds / size)} ${unit}${seconds === size ? "" : "s"}`;
   }
   follow();
 }
