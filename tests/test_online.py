@@ -324,6 +324,24 @@ print(json.dumps([[*m.coef_.tolist(), m.intercept_, getattr(m.certificate_, "los
 """
 
 
+def test_the_table_of_a_long_run_fits_a_terminal():
+    from trueline.report.regret import progress_table
+
+    lines = [
+        {
+            "examples": 2**k, "average_loss": 1234.5678 / 2**k, "since_last": -0.28331, "label": -7.0271234,
+            "prediction": -0.85451, "comparator_loss": 1.137e-13 * 10**k, "regret": -15987.1 * k, "bound": 67503.2 * 2**k,
+        }
+        for k in range(27)
+    ]  # fmt: skip
+    table = progress_table(lines)
+    assert max(map(len, table.splitlines())) <= 80 and "average loss" in table and " 67503\n" in table
+    for line in lines:
+        line |= {"average_mistakes": 0.12345, "label": "a long label", "prediction": [0.1, 0.9]}
+    table = progress_table(lines)
+    assert max(map(len, table.splitlines())) <= 80 and "mistakes" in table and "a long l…" in table
+
+
 def test_a_long_fit_on_a_terminal_shows_a_bar_and_learns_the_same(data, widrow_hoff, monkeypatch, capsys):
     class Terminal(io.StringIO):
         def isatty(self) -> bool:

@@ -16,6 +16,10 @@ COLUMNS = (
     ("bound", "bound"),
 )
 
+# Where the table would be wider than a terminal.
+SHORTER = {"average loss": "average", "since last": "since", "prediction": "predicted", "best fixed": "best"}
+WIDE = 80
+
 
 def progress_table(records: list[dict[str, Any]]) -> str:
     """A plain table, at most 80 columns wide.
@@ -28,12 +32,12 @@ def progress_table(records: list[dict[str, Any]]) -> str:
     if any("average_mistakes" in record for record in records):
         shown.insert(3, ("average_mistakes", "mistakes"))
     cells = [[_cell(record.get(key)) for key, _ in shown] for record in records]
-    widths = [
-        max(len(title), *(len(row[k]) for row in cells)) if cells else len(title) for k, (_, title) in enumerate(shown)
-    ]
-    lines = ["  ".join(title.rjust(width) for (_, title), width in zip(shown, widths))]
-    lines += ["  ".join(cell.rjust(width) for cell, width in zip(row, widths)) for row in cells]
-    return "\n".join(lines)
+    for titles in ([title for _, title in shown], [SHORTER.get(title, title) for _, title in shown]):
+        widths = [max([len(title), *(len(row[k]) for row in cells)]) for k, title in enumerate(titles)]
+        gap = min(2, (WIDE - sum(widths)) // max(1, len(widths) - 1))
+        if gap > 0:
+            break
+    return "\n".join((" " * max(1, gap)).join(c.rjust(w) for c, w in zip(row, widths)) for row in [titles, *cells])
 
 
 def _cell(value: Any) -> str:
@@ -42,8 +46,16 @@ def _cell(value: Any) -> str:
     if isinstance(value, list):
         return str(max(range(len(value)), key=value.__getitem__))
     if isinstance(value, float):
-        return f"{value:.4g}" if math.isfinite(value) else ("–" if math.isnan(value) else "∞")
-    return str(value)
+        return _number(value) if math.isfinite(value) else ("–" if math.isnan(value) else "∞")
+    return str(value) if len(str(value)) <= 9 else f"{str(value)[:8]}…"
+
+
+def _number(value: float) -> str:
+    """Four digits, whole from 10,000 to ten million; two where eight characters hold no more."""
+    if 1e4 <= abs(value) < 1e7:
+        return f"{value:.0f}"
+    usual = f"{value:.4g}"
+    return usual if len(usual) <= 8 else f"{value:.2g}"
 
 
 def regret_plot(records: list[dict[str, Any]], certificate: Any, ax: Any = None) -> Any:
