@@ -337,6 +337,8 @@ def test_nothing_is_imported_that_a_command_does_not_use(table):
         "rich",
         "pyarrow",
         "pandas",
+        "typer",
+        "pydantic",
     }
 
 

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-import typer
-
 from . import options
+from .declare import Option
 
 
 def compare(
@@ -16,9 +15,9 @@ def compare(
     where: options.Where = None,
     derive: options.Derive = None,
     missing: options.Missing = "refuse",
-    folds: Annotated[int, typer.Option(help="Folds of the cross-validation.")] = 5,
+    folds: Annotated[int, Option(help="Folds of the cross-validation.")] = 5,
     report: Annotated[
-        str | None, typer.Option(help="Write a report with the plot here: one HTML file.", show_default=False)
+        str | None, Option(help="Write a report with the plot here: one HTML file.", show_default=False)
     ] = None,
     json: options.Json = False,
 ) -> None:

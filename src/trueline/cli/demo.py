@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from typing import Annotated
 
-import typer
-
 from . import options
+from .declare import Argument
 
 FOLDER = "demo-output"
 
 
 def demo(
-    folder: Annotated[str, typer.Argument(help="Where to put what it makes.")] = FOLDER,
+    folder: Annotated[str, Argument(help="Where to put what it makes.")] = FOLDER,
     json: options.Json = False,
 ) -> None:
     """Fit, verify, stream and report on 3,000 invented flats; then say what was written and what to try next."""

@@ -5,9 +5,8 @@ from __future__ import annotations
 import math
 from typing import Annotated, Any, Optional
 
-import typer
-
 from . import options
+from .declare import Argument, Option
 
 PICTURES = (".png", ".svg", ".pdf")
 
@@ -15,22 +14,20 @@ PICTURES = (".png", ".svg", ".pdf")
 def echo(
     far: Annotated[
         Optional[str],  # noqa: UP045
-        typer.Argument(help="What the loudspeaker played (WAV or FLAC).", show_default=False),
+        Argument(help="What the loudspeaker played (WAV or FLAC).", show_default=False),
     ] = None,
-    mic: Annotated[Optional[str], typer.Argument(help="What the microphone heard.", show_default=False)] = None,  # noqa: UP045
+    mic: Annotated[Optional[str], Argument(help="What the microphone heard.", show_default=False)] = None,  # noqa: UP045
     output: options.Output = None,
-    tail: Annotated[str, typer.Option(help="How long the room rings: 256ms, 0.3s.")] = "256ms",
-    plot: Annotated[Optional[str], typer.Option(help="Draw it: a PNG, SVG or PDF file.", show_default=False)] = None,  # noqa: UP045
+    tail: Annotated[str, Option(help="How long the room rings: 256ms, 0.3s.")] = "256ms",
+    plot: Annotated[Optional[str], Option(help="Draw it: a PNG, SVG or PDF file.", show_default=False)] = None,  # noqa: UP045
     channel: Annotated[
         Optional[int],  # noqa: UP045
-        typer.Option(help="The channel to use of recordings that have several, from 1.", show_default=False),
+        Option(help="The channel to use of recordings that have several, from 1.", show_default=False),
     ] = None,
-    shortest: Annotated[bool, typer.Option("--shortest", help="Cut both recordings to the shorter one.")] = False,
-    correct_drift: Annotated[
-        bool, typer.Option("--correct-drift", help="Undo the drift between the two clocks.")
-    ] = False,
+    shortest: Annotated[bool, Option("--shortest", help="Cut both recordings to the shorter one.")] = False,
+    correct_drift: Annotated[bool, Option("--correct-drift", help="Undo the drift between the two clocks.")] = False,
     demo: Annotated[
-        bool, typer.Option("--demo", help="Make a call, far.wav and mic.wav, in this folder and clean it.")
+        bool, Option("--demo", help="Make a call, far.wav and mic.wav, in this folder and clean it.")
     ] = False,
     json: options.Json = False,
 ) -> None:

@@ -4,19 +4,18 @@ from __future__ import annotations
 
 from typing import Annotated
 
-import typer
-
 from . import options
+from .declare import Option
 
 
 def export(
     model: options.Model,
-    to: Annotated[str, typer.Option(help="sql, json, onnx, python or c.")] = "sql",
+    to: Annotated[str, Option(help="sql, json, onnx, python or c.")] = "sql",
     output: Annotated[
         str | None,
-        typer.Option("--output", "-o", help="File to write; default: standard output.", show_default=False),
+        Option("--output", "-o", help="File to write; default: standard output.", show_default=False),
     ] = None,
-    table: Annotated[str, typer.Option(help="The table's name in the SQL.")] = "data",
+    table: Annotated[str, Option(help="The table's name in the SQL.")] = "data",
     json: options.Json = False,
 ) -> None:
     """Write a model as a SQL query, JSON, an ONNX graph, a Python or a C function.

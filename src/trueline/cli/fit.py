@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-import typer
-
 from . import options
+from .declare import Option
 
 
 def fit(
@@ -14,7 +13,7 @@ def fit(
     target: options.Target = None,
     features: options.Features = None,
     formula: Annotated[
-        str | None, typer.Option(help='Terms as a formula, such as "y ~ poly(x, 3) + log(z)".', show_default=False)
+        str | None, Option(help='Terms as a formula, such as "y ~ poly(x, 3) + log(z)".', show_default=False)
     ] = None,
     weights: options.Weights = None,
     where: options.Where = None,
@@ -22,33 +21,29 @@ def fit(
     missing: options.Missing = "refuse",
     loss: Annotated[
         str | None,
-        typer.Option(
+        Option(
             help="squared, huber, absolute, quantile, logistic, hinge, squared_hinge or poisson; default: logistic for a target of two values, squared otherwise.",
             show_default=False,
         ),
     ] = None,
-    penalty: Annotated[str, typer.Option(help="none, ridge, lasso or elastic.")] = "none",
-    alpha: Annotated[str, typer.Option(help="The penalty's strength, or cv to choose it by cross-validation.")] = "cv",
-    l1_ratio: Annotated[float, typer.Option(help="The share of lasso in the elastic net.")] = 0.5,
-    folds: Annotated[int, typer.Option(help="Folds of the cross-validation.")] = 5,
+    penalty: Annotated[str, Option(help="none, ridge, lasso or elastic.")] = "none",
+    alpha: Annotated[str, Option(help="The penalty's strength, or cv to choose it by cross-validation.")] = "cv",
+    l1_ratio: Annotated[float, Option(help="The share of lasso in the elastic net.")] = 0.5,
+    folds: Annotated[int, Option(help="Folds of the cross-validation.")] = 5,
     holdout: Annotated[
         float | None,
-        typer.Option(help="Keep this share of the rows out, and measure the fit on them.", show_default=False),
+        Option(help="Keep this share of the rows out, and measure the fit on them.", show_default=False),
     ] = None,
-    output: Annotated[
-        str | None, typer.Option("--output", "-o", help="Save the model here.", show_default=False)
-    ] = None,
-    report: Annotated[str | None, typer.Option(help="Write a report here: one HTML file.", show_default=False)] = None,
+    output: Annotated[str | None, Option("--output", "-o", help="Save the model here.", show_default=False)] = None,
+    report: Annotated[str | None, Option(help="Write a report here: one HTML file.", show_default=False)] = None,
     engine: Annotated[
         str | None,
-        typer.Option(
-            help="Let Dask or Spark read the files: dask or spark; default: this process.", show_default=False
-        ),
+        Option(help="Let Dask or Spark read the files: dask or spark; default: this process.", show_default=False),
     ] = None,
     scheduler: Annotated[
-        str | None, typer.Option(help="Dask's scheduler, such as tcp://host:8786.", show_default=False)
+        str | None, Option(help="Dask's scheduler, such as tcp://host:8786.", show_default=False)
     ] = None,
-    master: Annotated[str | None, typer.Option(help="Spark's master, such as local[2].", show_default=False)] = None,
+    master: Annotated[str | None, Option(help="Spark's master, such as local[2].", show_default=False)] = None,
     quiet: options.Quiet = False,
     json: options.Json = False,
 ) -> None:

@@ -4,31 +4,30 @@ from __future__ import annotations
 
 from typing import Annotated, Optional
 
-import typer
-
 from ..errors import UsageError
+from .declare import Argument, Option
 
 Source = Annotated[
     list[str],
-    typer.Argument(
+    Argument(
         help="Files or glob patterns (CSV, TSV, Parquet, Arrow IPC, NDJSON; gzip, zstd), or - for standard input.",
         show_default=False,
     ),
 ]
-Model = Annotated[str, typer.Argument(help="A model file.", show_default=False)]
-Target = Annotated[Optional[str], typer.Option("--target", "-t", help="The column to predict.", show_default=False)]  # noqa: UP045
+Model = Annotated[str, Argument(help="A model file.", show_default=False)]
+Target = Annotated[Optional[str], Option("--target", "-t", help="The column to predict.", show_default=False)]  # noqa: UP045
 Features = Annotated[
-    str | None, typer.Option(help="Columns to use, with commas between; default: all others.", show_default=False)
+    str | None, Option(help="Columns to use, with commas between; default: all others.", show_default=False)
 ]
-Weights = Annotated[Optional[str], typer.Option(help="A column of row weights.", show_default=False)]  # noqa: UP045
-Where = Annotated[Optional[str], typer.Option(help="Rows to keep: a SQL expression.", show_default=False)]  # noqa: UP045
+Weights = Annotated[Optional[str], Option(help="A column of row weights.", show_default=False)]  # noqa: UP045
+Where = Annotated[Optional[str], Option(help="Rows to keep: a SQL expression.", show_default=False)]  # noqa: UP045
 Derive = Annotated[
-    list[str] | None, typer.Option(help="A new column: name=SQL expression; may be repeated.", show_default=False)
+    list[str] | None, Option(help="A new column: name=SQL expression; may be repeated.", show_default=False)
 ]
-Missing = Annotated[str, typer.Option(help="Missing values: refuse, drop, mean or indicator.")]
-Json = Annotated[bool, typer.Option("--json", help="One JSON object on standard output.")]
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but errors.")]
-Output = Annotated[Optional[str], typer.Option("--output", "-o", help="Where to write.", show_default=False)]  # noqa: UP045
+Missing = Annotated[str, Option(help="Missing values: refuse, drop, mean or indicator.")]
+Json = Annotated[bool, Option("--json", help="One JSON object on standard output.")]
+Quiet = Annotated[bool, Option("--quiet", "-q", help="Print nothing but errors.")]
+Output = Annotated[Optional[str], Option("--output", "-o", help="Where to write.", show_default=False)]  # noqa: UP045
 
 
 def one_source(paths: list[str]) -> str | list[str]:

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
 from . import options
+from .declare import Option
 
 if TYPE_CHECKING:
     import polars as pl
@@ -18,7 +17,7 @@ def predict(
     data: options.Source,
     output: Annotated[
         str | None,
-        typer.Option(
+        Option(
             "--output",
             "-o",
             help="CSV, TSV, Parquet, Arrow or NDJSON file; default: CSV to standard output.",
@@ -26,10 +25,10 @@ def predict(
         ),
     ] = None,
     interval: Annotated[
-        float | None, typer.Option(help="Add the ends of a prediction interval, such as 0.95.", show_default=False)
+        float | None, Option(help="Add the ends of a prediction interval, such as 0.95.", show_default=False)
     ] = None,
     keep: Annotated[
-        str | None, typer.Option(help="Input columns to keep, with commas between, or 'all'.", show_default=False)
+        str | None, Option(help="Input columns to keep, with commas between, or 'all'.", show_default=False)
     ] = None,
     json: options.Json = False,
 ) -> None:

@@ -8,9 +8,8 @@ import sys
 from collections.abc import Iterator
 from typing import Annotated, Any
 
-import typer
-
 from . import options
+from .declare import Argument, Option
 
 HEADS = (
     ("average", "loss"), ("since", "last"), ("example", "counter"), ("example", "weight"), ("current", "label"),
@@ -33,7 +32,7 @@ KEYS = (
 def stream(
     data: Annotated[
         list[str],
-        typer.Argument(
+        Argument(
             help="Files (CSV, NDJSON, Parquet, svmlight, Vowpal Wabbit's text) or - for standard input.",
             show_default=False,
         ),
@@ -41,19 +40,19 @@ def stream(
     target: options.Target = None,
     learner: Annotated[
         str,
-        typer.Option(
+        Option(
             help="mixture, widrow-hoff, gradient, normalised, implicit, adagrad, exponentiated, recursive, perceptron or winnow."
         ),
     ] = "mixture",
     loss: Annotated[
         str | None,
-        typer.Option(
+        Option(
             help="squared, absolute, huber, quantile, logistic, hinge, poisson …; default: by the target.",
             show_default=False,
         ),
     ] = None,
-    rate: Annotated[str, typer.Option(help="The learning rate, or auto: a mixture of rates with a proof.")] = "auto",
-    epochs: Annotated[int, typer.Option(help="Passes over the files.")] = 1,
+    rate: Annotated[str, Option(help="The learning rate, or auto: a mixture of rates with a proof.")] = "auto",
+    epochs: Annotated[int, Option(help="Passes over the files.")] = 1,
     features: options.Features = None,
     weights: options.Weights = None,
     where: options.Where = None,
@@ -61,31 +60,29 @@ def stream(
     missing: options.Missing = "refuse",
     classes: Annotated[
         str | None,
-        typer.Option(help="All labels, with commas between, if the first rows may lack some.", show_default=False),
+        Option(help="All labels, with commas between, if the first rows may lack some.", show_default=False),
     ] = None,
     form: Annotated[
         str | None,
-        typer.Option("--format", help="svmlight or vw, where the file's name does not tell.", show_default=False),
+        Option("--format", help="svmlight or vw, where the file's name does not tell.", show_default=False),
     ] = None,
-    certificate: Annotated[
-        bool, typer.Option(help="Keep what the bound needs; without it, learning is faster.")
-    ] = True,
+    certificate: Annotated[bool, Option(help="Keep what the bound needs; without it, learning is faster.")] = True,
     save: Annotated[
-        str | None, typer.Option(help="Save the learner here at the end, and on Ctrl-C.", show_default=False)
+        str | None, Option(help="Save the learner here at the end, and on Ctrl-C.", show_default=False)
     ] = None,
     resume: Annotated[
-        str | None, typer.Option(help="Go on from a saved learner, as if it had never stopped.", show_default=False)
+        str | None, Option(help="Go on from a saved learner, as if it had never stopped.", show_default=False)
     ] = None,
     predictions: Annotated[
         str | None,
-        typer.Option(
+        Option(
             "--predictions",
             "-p",
             help="Write the prediction made before each row was learned: a file, or - for standard output.",
             show_default=False,
         ),
     ] = None,
-    report: Annotated[str | None, typer.Option(help="Write a report here: one HTML file.", show_default=False)] = None,
+    report: Annotated[str | None, Option(help="Write a report here: one HTML file.", show_default=False)] = None,
     quiet: options.Quiet = False,
     json: options.Json = False,
 ) -> None:

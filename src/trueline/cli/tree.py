@@ -80,11 +80,24 @@ def run(arguments: list[str]) -> int:
     from .command import remember
 
     remember(arguments)
-    command = load(name)
+    from .declare import read
+
+    function = _function(name)
+    values = read(function, arguments[1:])
+    if values is not None:
+        result = function(**values)
+        return result if isinstance(result, int) else 0
+    return _typed(name, arguments[1:])
+
+
+def _typed(name: str, arguments: list[str]) -> int:
+    """By way of Typer, which knows help and every way to be wrong."""
     from typer import Exit
 
+    command = load(name)
+
     try:
-        with command.make_context(f"trueline {name}", arguments[1:]) as context:
+        with command.make_context(f"trueline {name}", arguments) as context:
             result = command.invoke(context)
     except Exit as end:
         return end.exit_code
@@ -95,8 +108,10 @@ def load(name: str) -> Any:
     """The Typer command of this name, built from its function."""
     import typer
 
+    from .declare import for_typer
+
     application = typer.Typer(add_completion=False, rich_markup_mode="rich")
-    application.command(name)(_function(name))
+    application.command(name)(for_typer(_function(name)))
     return typer.main.get_command(application)
 
 
@@ -148,10 +163,12 @@ def _complete(arguments: list[str]) -> int:
     """Shell completion needs the whole tree at once: the only time that every command is imported."""
     import typer
 
+    from .declare import for_typer
+
     application = typer.Typer(add_completion=True, no_args_is_help=True)
     for name in commands():
         try:
-            application.command(name)(_function(name))
+            application.command(name)(for_typer(_function(name)))
         except (UsageError, ModuleNotFoundError):
             continue
     try:
