@@ -9,6 +9,7 @@ import httpx
 import pytest
 from serving import Nursery, journal, rows
 
+from trueline.errors import DataError
 from trueline.serve.client import AsyncClient, Client, ServiceError
 
 
@@ -43,6 +44,26 @@ def test_client(server):
         learned = client.learn_many([{"id": row["id"], "label": y} for row, y in zip(many, Y)])
         assert [row["position"] for row in learned] == list(range(2, 1502))
         assert client.certificate()["certificate"]["examples"] == 1501
+
+
+def test_batches_fit_the_service(server, monkeypatch):
+    """By rows and by bytes: rows of 100 kB go in pieces that the service takes."""
+    sent = []
+    with Client(server, "m") as client:
+        real = client.http.post
+        monkeypatch.setattr(client.http, "post", lambda *a, **k: sent.append(len(k["content"])) or real(*a, **k))
+        wide = [{"id": f"w{k}", "features": X[0] | {"d" * 100_000: 1.0}} for k in range(100)]
+        with pytest.raises(ServiceError, match="not a feature"):
+            client.predict_many(wide)
+        assert sent[0] < 5 << 20
+        sent.clear()
+        assert len(client.predict_many([{"features": X[k % 1500]} for k in range(2100)])) == 2100 and len(sent) == 3
+        with pytest.raises(ServiceError, match="'b' is nan"):
+            client.predict(X[0] | {"b": float("nan")})
+        with pytest.raises(DataError, match="JSON"):
+            client.predict({"a": object()})
+        with pytest.raises(DataError, match="no rows"):
+            client.predict_many([])
 
 
 def test_async_client(server):

@@ -88,4 +88,5 @@ def test_other_sites_are_kept_out(served):
         served.http.post("/v1/models/m/predict", headers={"origin": "http://evil.example"}, **body).status_code == 403
     )
     assert served.http.post("/v1/models/m/predict", headers={"host": "evil.example"}, **body).status_code == 403
+    assert Guard(None).refuse([(b"host", b"evil.example"), (b"host", b"127.0.0.1")], "predict")[0] == 400
     assert served.http.post("/v1/models/m/predict", headers={"origin": served.address}, **body).status_code == 200

@@ -7,6 +7,7 @@ pauses; a refusal is raised at once with the service's own sentence.
 from __future__ import annotations
 
 import asyncio
+import json
 import random
 import time
 import uuid
@@ -18,7 +19,8 @@ import httpx
 from ..errors import DataError, TruelineError
 
 AGAIN = (408, 429, 502, 503, 504, 507)
-ROWS = 1000  # in one request
+ROWS, BYTES = 1000, 4 << 20  # in one request
+JSON = {"content-type": "application/json"}
 
 
 class ServiceError(TruelineError):
@@ -51,12 +53,30 @@ def _read(answer: httpx.Response) -> Any:
     raise ServiceError(answer.status_code, error.get("message", ""), error.get("where"))
 
 
-def _parts(rows: Sequence[dict[str, Any]]) -> Iterator[list[dict[str, Any]]]:
-    made = _identified(rows)
-    if not made:
+def _encoded(body: Any) -> bytes:
+    """JSON; NaN goes as it is, so that the service names the field."""
+    try:
+        return json.dumps(body, separators=(",", ":")).encode()
+    except (TypeError, ValueError) as error:
+        raise DataError(
+            f"this cannot be sent as JSON: {error}; give numbers, text and booleans", where="rows"
+        ) from None
+
+
+def _parts(rows: Sequence[dict[str, Any]]) -> Iterator[bytes]:
+    """Batches as bodies, each of at most ``ROWS`` rows and about ``BYTES`` bytes."""
+    if not rows:
         raise DataError("there are no rows; give a list of dictionaries", where="rows")
-    for at in range(0, len(made), ROWS):
-        yield made[at : at + ROWS]
+    part: list[bytes] = []
+    size = 0
+    for row in _identified(rows):
+        one = _encoded(row)
+        if part and (len(part) == ROWS or size + len(one) > BYTES):
+            yield b"[" + b",".join(part) + b"]"
+            part, size = [], 0
+        part.append(one)
+        size += len(one) + 1
+    yield b"[" + b",".join(part) + b"]"
 
 
 class _Calls:
@@ -94,14 +114,14 @@ class Client(_Calls):
 
     def predict(self, features: dict[str, Any], id: str | None = None) -> dict[str, Any]:
         """Predict one row; the answer has its id, to which the label belongs."""
-        return self._send("predict", _identified([{"features": features} | ({"id": id} if id else {})])[0])
+        return self._send("predict", _encoded(_identified([{"features": features} | ({"id": id} if id else {})])[0]))
 
     def learn(
         self, id: str, label: Any, *, weight: float = 1.0, features: dict[str, Any] | None = None
     ) -> dict[str, Any]:
         """Learn the label of a prediction; with ``features``, also one that the service never saw."""
         extra = {} if features is None else {"features": features}
-        return self._send("learn", {"id": id, "label": label, "weight": weight} | extra)
+        return self._send("learn", _encoded({"id": id, "label": label, "weight": weight} | extra))
 
     def predict_many(self, rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
         """Predict rows {"features", "id"?} in batches."""
@@ -115,17 +135,17 @@ class Client(_Calls):
         """What the model proves now."""
         return _read(self.http.get(self._path("certificate")))
 
-    def _send(self, verb: str, body: Any) -> Any:
+    def _send(self, verb: str, body: bytes) -> Any:
         for pause in _pauses(self.tries):
             try:
-                answer = self.http.post(self._path(verb), json=body)
+                answer = self.http.post(self._path(verb), content=body, headers=JSON)
             except httpx.TransportError:
                 time.sleep(pause)
                 continue
             if answer.status_code not in AGAIN:
                 return _read(answer)
             time.sleep(pause)
-        return _read(self.http.post(self._path(verb), json=body))
+        return _read(self.http.post(self._path(verb), content=body, headers=JSON))
 
     def close(self) -> None:
         self.http.close()
@@ -148,14 +168,15 @@ class AsyncClient(_Calls):
 
     async def predict(self, features: dict[str, Any], id: str | None = None) -> dict[str, Any]:
         """Predict one row."""
-        return await self._send("predict", _identified([{"features": features} | ({"id": id} if id else {})])[0])
+        row = _identified([{"features": features} | ({"id": id} if id else {})])[0]
+        return await self._send("predict", _encoded(row))
 
     async def learn(
         self, id: str, label: Any, *, weight: float = 1.0, features: dict[str, Any] | None = None
     ) -> dict[str, Any]:
         """Learn the label of a prediction."""
         extra = {} if features is None else {"features": features}
-        return await self._send("learn", {"id": id, "label": label, "weight": weight} | extra)
+        return await self._send("learn", _encoded({"id": id, "label": label, "weight": weight} | extra))
 
     async def predict_many(self, rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
         """Predict rows in batches."""
@@ -169,17 +190,17 @@ class AsyncClient(_Calls):
         """What the model proves now."""
         return _read(await self.http.get(self._path("certificate")))
 
-    async def _send(self, verb: str, body: Any) -> Any:
+    async def _send(self, verb: str, body: bytes) -> Any:
         for pause in _pauses(self.tries):
             try:
-                answer = await self.http.post(self._path(verb), json=body)
+                answer = await self.http.post(self._path(verb), content=body, headers=JSON)
             except httpx.TransportError:
                 await asyncio.sleep(pause)
                 continue
             if answer.status_code not in AGAIN:
                 return _read(answer)
             await asyncio.sleep(pause)
-        return _read(await self.http.post(self._path(verb), json=body))
+        return _read(await self.http.post(self._path(verb), content=body, headers=JSON))
 
     async def close(self) -> None:
         await self.http.aclose()

@@ -59,6 +59,8 @@ class Guard:
         host = origin = given = b""
         for name, value in headers:
             if name == b"host":
+                if host and host != value:
+                    return 400, "the request has two Host headers"
                 host = value
             elif name == b"origin":
                 origin = value
