@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import copy
+import dataclasses
+import pickle
+
 import numpy as np
 import pytest
 from scipy import sparse
@@ -13,7 +17,9 @@ from sklearn.utils.estimator_checks import check_estimator
 
 import trueline as tl
 from trueline.errors import UsageError
+from trueline.onepass.exact import HIGHEST
 from trueline.onepass.moments import Moments
+from trueline.onepass.squares import least_squares
 
 
 @pytest.mark.filterwarnings("ignore")
@@ -165,3 +171,36 @@ def test_refusals(data):
             model.fit(X, Y)
     with pytest.raises(UsageError, match="give y, or target="):
         tl.LinearRegression()._moments("x.csv", None, {})
+
+
+@pytest.mark.parametrize("deficient", [False, True])
+def test_a_certificate_made_later_is_the_one_made_at_once(data, tmp_path, deficient):
+    X, Y, w = data
+    X = np.column_stack([X, X[:, 0] - X[:, 1]]) if deficient else X
+    fits = [tl.LinearRegression().fit(X, Y, w) for _ in range(6)]
+    made = Moments.from_arrays(X, Y, w, level=HIGHEST)
+    expected = least_squares(made).certificate
+    assert callable(fits[0].model_.__dict__["certificate"])  # not yet made
+    assert fits[0].certificate_ == fits[0].model_.certificate == expected
+    assert bool(expected.dropped) == deficient and not callable(fits[0].model_.__dict__["certificate"])
+    fits[1].coef_[:] = 0.0  # whoever writes into the coefficients does not change what was proven of the fit
+    assert fits[1].certificate_ == expected
+    assert pickle.loads(pickle.dumps(fits[2])).certificate_ == expected
+    assert copy.deepcopy(fits[3]).certificate_ == expected
+    fits[4].save(tmp_path / "m.tl")
+    assert tl.load(tmp_path / "m.tl").certificate_ == expected
+    assert dataclasses.replace(fits[5].model_, targets=("a", "b")).certificate == expected
+
+
+@pytest.mark.parametrize("d", [2, 60])
+def test_few_rows_are_looked_at_again_when_digits_would_be_short(d):
+    """1,000 rows begin at the middle level; columns within 1e-9 of each other need the highest."""
+    rng = np.random.default_rng(d)
+    X = rng.normal(size=(1000, d)) + 1e3
+    y = X @ np.ones(d) + rng.normal(size=1000)
+    easy = tl.LinearRegression(digits=12).fit(X, y)
+    X[:, 1] = X[:, 0] + 1e-9 * X[:, 1]
+    hard = tl.LinearRegression(digits=12).fit(X, y)
+    best = tl.LinearRegression.from_moments(Moments.from_arrays(X, y, level=HIGHEST))
+    assert easy.certificate_.arithmetic_digits >= 12
+    assert hard.certificate_ == best.certificate_ and (hard.coef_ == best.coef_).all()

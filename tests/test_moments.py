@@ -7,13 +7,16 @@ import polars as pl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy import sparse
 
 import trueline as tl
 from trueline.data.blocks import Block
 from trueline.data.encode import Encoder
 from trueline.errors import DataError, UsageError
 from trueline.model import load, save
+from trueline.onepass.given import Given
 from trueline.onepass.moments import Accumulator, Moments
+from trueline.onepass.parts import part_arrays
 from trueline.threads import limit
 
 
@@ -31,6 +34,21 @@ def agree(a: Moments, b: Moments, tolerance=1e-12):
     assert (np.abs(C - D) <= tolerance * size + 1e-300).all()
     assert np.allclose(a.total.mean[0], b.total.mean[0], rtol=1e-13)
     assert np.isclose(a.total.weight[0], b.total.weight[0], rtol=1e-14)
+
+
+@pytest.mark.parametrize("level", [1, 2])
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("layout", [np.ascontiguousarray, np.asfortranarray, sparse.csr_array])
+def test_one_block_at_once_is_what_the_accumulator_makes_of_it(level, weighted, layout):
+    X, y = rows(3, n=150, d=4)
+    X[:, 2] = np.rint(X[:, 2])
+    w = np.random.default_rng(0).integers(0, 3, 150) / 3 if weighted else None
+    once = Moments.from_arrays(layout(X), y, w, level=level)
+    several = Accumulator(5, 1, level=level)
+    several.add(Given(layout(X), y, w))
+    a, b = part_arrays(once.total), part_arrays(several.together())
+    assert all((a[name] == b[name]).all() for name in a) and once.total.n == several.together().n
+    assert (once.integer == several.integer).all() and once.levels == tuple(several.blocks)
 
 
 @settings(max_examples=60, deadline=None)

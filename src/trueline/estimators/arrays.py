@@ -61,6 +61,7 @@ def refuse_nonfinite(estimator: Any, X: Any, moments: Moments) -> None:
 class FromMoments(Saved):
     """An estimator that holds a linear record and can also be fitted from a source or from moments."""
 
+    model_: LinearModel
     coef_: np.ndarray
     intercept_: Any
 
@@ -102,7 +103,11 @@ class FromMoments(Saved):
         self.model_ = record
         self.coef_ = record.coef
         self.intercept_ = record.intercept
-        self.certificate_: Any = record.certificate
+
+    @property
+    def certificate_(self) -> Any:
+        """What holds of the fit; after a fit to a few rows it is made when it is first looked at."""
+        return self.model_.certificate
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()  # type: ignore[misc]

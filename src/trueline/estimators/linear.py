@@ -10,7 +10,8 @@ from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
 from ..errors import UsageError
 from ..model.closed import least_squares_record, linear_record, part_of
 from ..model.linear import LinearModel, names
-from ..onepass import routes
+from ..onepass import exact, routes
+from ..onepass.accumulate import one_block
 from ..onepass.digits import wanted
 from ..onepass.moments import Moments
 from ..onepass.squares import least_squares
@@ -19,6 +20,7 @@ from .sources import paired
 
 METHODS = ("auto", "normal", "qr", "svd")
 FEW_ROWS, FEW_NUMBERS = 4096, 2**17
+HANDFUL = 2**12  # numbers: fewer are multiplied at the highest level at once
 
 
 class LinearRegression(FromMoments, MultiOutputMixin, RegressorMixin, BaseEstimator):
@@ -94,16 +96,24 @@ class LinearRegression(FromMoments, MultiOutputMixin, RegressorMixin, BaseEstima
             method = "svd" if X.shape[0] <= X.shape[1] and X.shape[1] > routes.WIDE and not self.positive else "normal"
         if method != "normal" and not self.positive:
             return self._fit_rows(X, y, sample_weight, method)
-        options: dict[str, Any] = {"terms": self._term_names(), "digits": self.digits}
-        # Few rows: almost always the middle level keeps all digits asked for, and its certificate tells whether it did.
-        few = (X.shape[0] <= FEW_ROWS or X.shape[0] * X.shape[1] <= FEW_NUMBERS) and not self.positive
-        moments = Moments.from_arrays(X, y, sample_weight, level=1 if few else None, **options)
+        named = hasattr(self, "feature_names_in_")
+        options: dict[str, Any] = {"terms": self._term_names() if named else None, "digits": self.digits}
+        size, k = X.shape[0] * X.shape[1], 1 if y.ndim == 1 else y.shape[1]
+        # Few rows: almost always the middle level keeps all digits asked for, and what it kept tells whether it did.
+        few = not self.positive and (X.shape[0] <= FEW_ROWS or size <= FEW_NUMBERS)
+        level = None if not few else exact.HIGHEST if size <= HANDFUL and one_block(X.shape[0], X.shape[1], k) else 1
+        moments = Moments.from_arrays(X, y, sample_weight, level=level, **options)
         refuse_nonfinite(self, X, moments)
-        self._fit_moments(moments, y.ndim == 1)
-        short = few and self.certificate_.arithmetic_digits < wanted(self.digits)
-        if (short or getattr(self.certificate_, "dropped", ())) and any(moments.levels[:-1]):
+        if few:
+            solution = least_squares(moments, fit_intercept=self.fit_intercept, rank=self.rank)
+            if level == exact.HIGHEST or solution.enough(wanted(self.digits)):
+                self._hold(least_squares_record(solution, moments, later=True), y.ndim == 1)
+                return self
+        else:
+            self._fit_moments(moments, y.ndim == 1)
+        if (few or getattr(self.certificate_, "dropped", ())) and any(moments.levels[:-1]):
             # A pivot that vanished at a cheaper level may only have drowned in its noise: look again, exactly.
-            moments = Moments.from_arrays(X, y, sample_weight, level=len(moments.levels) - 1, **options)
+            moments = Moments.from_arrays(X, y, sample_weight, level=exact.HIGHEST, **options)
             self._fit_moments(moments, y.ndim == 1)
         return self
 

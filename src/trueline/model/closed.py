@@ -9,6 +9,7 @@ array([1., 3., 5.])
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -31,13 +32,16 @@ def fit_least_squares(moments: Moments, *, fit_intercept: bool = True, rank: str
     )
 
 
-def least_squares_record(solution: Solution, moments: Moments) -> LinearModel:
-    """The record of a least-squares solution, with the moments that inference needs."""
+def least_squares_record(solution: Solution, moments: Moments, later: bool = False) -> LinearModel:
+    """The record of a least-squares solution, with the moments that inference needs.
+
+    ``later``: its certificate is made when it is first looked at.
+    """
     return linear_record(
         moments,
         solution.coef,
         solution.intercept,
-        solution.certificate,
+        (lambda: solution.certificate) if later else solution.certificate,
         family="least squares",
         fit_intercept=bool(solution.fit_intercept),
         rss=solution.rss,
@@ -77,7 +81,11 @@ def fit_ridge(
 
 
 def linear_record(
-    moments: Moments, coef: np.ndarray, intercept: np.ndarray, certificate: Certificate | None, **statistics: Any
+    moments: Moments,
+    coef: np.ndarray,
+    intercept: np.ndarray,
+    certificate: Certificate | Callable[[], Certificate] | None,
+    **statistics: Any,
 ) -> LinearModel:
     """A record with coefficients k×d and the moments they came from."""
     part = moments.total

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..certify.records import Certificate, from_dict
+from ..certify.records import from_dict
 from ..errors import DataError, ModelError, UsageError
 
 LINKS = ("identity", "logistic", "softmax", "log", "sign")
@@ -29,6 +29,24 @@ class Interval(NamedTuple):
     mean: np.ndarray
     lower: np.ndarray
     upper: np.ndarray
+
+
+class _Later:
+    """A field that may be given as a function, which makes its value when it is first looked at."""
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self.name = name
+
+    def __get__(self, record: Any, owner: type | None = None) -> Any:
+        if record is None:
+            return None  # the default
+        value = record.__dict__[self.name]
+        if callable(value):
+            value = record.__dict__[self.name] = value()
+        return value
+
+    def __set__(self, record: Any, value: Any) -> None:
+        record.__dict__[self.name] = value
 
 
 @dataclasses.dataclass
@@ -50,8 +68,11 @@ class LinearModel:
     schema: Any = None
     link: str = "identity"
     classes: tuple[Any, ...] = ()
-    certificate: Certificate | None = None
+    certificate: Any = _Later()  # a Certificate or None
     statistics: dict[str, Any] = dataclasses.field(default_factory=dict)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return self.__dict__ | {"certificate": self.certificate}
 
     def design(self, data: Any) -> np.ndarray:
         """The rows of numbers that the coefficients multiply, from an array or from any table."""

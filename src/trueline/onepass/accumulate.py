@@ -36,6 +36,27 @@ _SPREAD = 2**19  # numbers: fewer are multiplied before threads have started
 _WAITING = 2**26
 
 
+def one_block(rows: int, columns: int, targets: int) -> bool:
+    """Whether rows are so few that they are one block above level 0."""
+    return 0 < rows <= exact.fine_rows(columns + targets)
+
+
+def at_once(rows: Given, level: int) -> tuple[Part, np.ndarray]:
+    """(moments, which columns hold whole numbers only) of rows that are one block: as the accumulator's, sooner."""
+    chosen = rows.everything()
+    Z, weights = rows.lines(chosen), rows.weights_of(chosen)
+    n = Z.shape[1]
+    with np.errstate(all="ignore"):
+        integer = (np.rint(Z) == Z).all(axis=1)
+        found = Open(exact.shift_of(Z))
+        result = exact.gram(*exact.difference(Z, found.shift), weights, level)
+        noise = 4 * exact.UNITS[level] * np.diagonal(result[2])
+        found.add(n, (float(n), 0.0) if weights is None else sum_of(weights), result[:2], result[2:], noise)
+        if weights is not None:
+            found.log_weight = float(np.log(weights).sum())
+        return found.closed(), integer
+
+
 class Accumulator:
     """Turns rows into moments; ``digits`` asks for that many correct digits, "auto" for the usual."""
 

@@ -27,6 +27,7 @@ FINE_ROWS = 1024
 _NARROW = 16  # columns: up to so many, 4,096 rows stay in the cache as well
 UNITS = (2.0**-53, 2.0**-74, 2.0**-95)
 LEVELS = len(UNITS)
+HIGHEST = LEVELS - 1
 # 2^20 units in a slice and 2^12 rows leave one bit to spare below 2^53.
 _SLICE = 1.5 * 2.0**32
 _SECOND = 2.0**-21

@@ -18,7 +18,7 @@ from ..data.blocks import Block
 from ..errors import DataError, UsageError
 from ..modelfile import save
 from . import exact
-from .accumulate import Accumulator
+from .accumulate import Accumulator, at_once, one_block
 from .given import Given
 from .parts import Part, merged, part_arrays, part_from
 from .sample import Sample
@@ -95,17 +95,24 @@ class Moments:
         d = X.shape[1]
         k = 0 if y is None else 1 if np.ndim(y) == 1 else y.shape[1]
         refuse_wide(d)
-        accumulator = Accumulator(d + k, k, digits, level=level, keep=sample)
-        accumulator.add(Given(X, y, sample_weight), folds)
+        rows = Given(X, y, sample_weight)
+        if level and folds is None and not sample and one_block(len(rows), d, k):
+            part, integer = at_once(rows, level)
+            parts, drawn, blocks = {0: part}, Sample.empty(d + k, 0), [int(i == level) for i in range(exact.LEVELS)]
+        else:
+            accumulator = Accumulator(d + k, k, digits, level=level, keep=sample)
+            accumulator.add(rows, folds)
+            parts, integer, drawn = accumulator.parts(), accumulator.integer, accumulator.sample
+            blocks = accumulator.blocks
         return cls(
             tuple(terms) if terms is not None else tuple(f"x{j}" for j in range(d)),
             tuple(targets) if targets is not None else (("y",) if k == 1 else tuple(f"y{j}" for j in range(k))),
-            accumulator.parts(),
-            accumulator.integer,
-            accumulator.sample,
+            parts,
+            integer,
+            drawn,
             weighted=sample_weight is not None,
             digits=digits,
-            levels=tuple(accumulator.blocks),
+            levels=tuple(blocks),
         )
 
     @classmethod

@@ -67,7 +67,7 @@ def by_rows(
     rss = ((B - A @ beta) ** 2).sum(axis=0)
     intercept = level - mean @ beta
     certificate = _certificate(A, B, beta, intercept, inverse, rss, rank, s, mean if fit_intercept else None, terms)
-    return Solution(beta.T.copy(), intercept, rss, None, certificate, None, fit_intercept)
+    return Solution(beta.T.copy(), intercept, rss, None, lambda: certificate, None, fit_intercept)
 
 
 def _certificate(

@@ -7,7 +7,8 @@ the products about the origin. Everything up to the last rounding is double-doub
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import cached_property, partial
 from math import fsum
 
 import numpy as np
@@ -32,9 +33,22 @@ class Solution:
     intercept: np.ndarray
     rss: np.ndarray
     factor: Factor | None
-    certificate: ExactCertificate
+    proof: Callable[[], ExactCertificate]
     part: Part | None
     fit_intercept: bool
+
+    @cached_property
+    def certificate(self) -> ExactCertificate:
+        """Made when it is first looked at: for a few rows it takes longer than the coefficients."""
+        return self.proof()
+
+    def enough(self, digits: float) -> bool:
+        """Whether no column was dropped and the arithmetic kept so many digits, by what the certificate would say."""
+        assert self.factor is not None and self.part is not None
+        if self.factor.combinations:
+            return False
+        judged = _arithmetic(self.part, self.factor, self.coef.T, self.intercept, self.fit_intercept)
+        return all(digits_of(found, values) >= digits for found, values in judged)
 
 
 def products_of(part: Part, fit_intercept: bool) -> Pair:
@@ -82,8 +96,8 @@ def solve_part(
     unseen = 16 * doubled.UNIT**2 * (d + 1) * square[0]
     rss = np.where(rss > unseen, rss, 0.0)
     intercept = _intercept(part, d, beta) if fit_intercept else np.zeros(k)
-    certificate = _certificate(part, terms, rounding, factor, beta, intercept, rss, right, fit_intercept, rank)
-    return Solution(beta[0].T.copy(), intercept, rss, factor, certificate, part, fit_intercept)
+    proof = partial(_certificate, part, terms, rounding, factor, beta, intercept, rss, right, fit_intercept, rank)
+    return Solution(beta[0].T.copy(), intercept, rss, factor, proof, part, fit_intercept)
 
 
 def together(proofs: Sequence[ExactCertificate]) -> ExactCertificate:
@@ -111,6 +125,26 @@ def _intercept(part: Part, d: int, beta: Pair) -> np.ndarray:
     return found
 
 
+def _arithmetic(
+    part: Part, factor: Factor, beta: np.ndarray, intercept: np.ndarray, fit_intercept: bool
+) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """For each target what the arithmetic may have cost, and the values: [intercept and] coefficients."""
+    d = len(beta)
+    mean = part.mean[0][:d] if fit_intercept else None
+    squares = np.diagonal(part.products[0]) if fit_intercept else part.raw_squares()
+    rows2 = squared_rows(factor.inverse, mean)
+    for t in range(beta.shape[1]):
+        found = arithmetic_errors(
+            rows2, beta[:, t], part.noise[:d], float(part.noise[d + t]), squares[:d], float(squares[d + t])
+        )
+        if mean is None:
+            yield found, beta[:, t]
+            continue
+        of = [*range(d), d + t]
+        found[0] += intercept_error(mean, beta[:, t], part.mean[0][d + t], part.noise[of], squares[of], part.n)
+        yield found, np.concatenate([intercept[t : t + 1], beta[:, t]])
+
+
 def _certificate(
     part: Part,
     terms: Sequence[str],
@@ -124,21 +158,14 @@ def _certificate(
     rank: str,
 ) -> ExactCertificate:
     beta, low = solved
-    d, k = beta.shape
+    d = len(beta)
     mean = part.mean[0][:d] if fit_intercept else None
     squares = np.diagonal(part.products[0]) if fit_intercept else part.raw_squares()
     arithmetic, data = [], []
     hidden: list[str] = []
     rows2 = squared_rows(factor.inverse, mean)
     shown = np.concatenate([[True], factor.kept]) if fit_intercept else factor.kept
-    for t in range(k):
-        values = np.concatenate([intercept[t : t + 1], beta[:, t]]) if fit_intercept else beta[:, t]
-        found = arithmetic_errors(
-            rows2, beta[:, t], part.noise[:d], float(part.noise[d + t]), squares[:d], float(squares[d + t])
-        )
-        if mean is not None:
-            of = [*range(d), d + t]
-            found[0] += intercept_error(mean, beta[:, t], part.mean[0][d + t], part.noise[of], squares[of], part.n)
+    for t, (found, values) in enumerate(_arithmetic(part, factor, beta, intercept, fit_intercept)):
         moved = data_errors(
             rows2, factor.inverse, mean, beta[:, t], rounding[:d], float(rounding[d + t]), float(rss[t]), part.n
         )
