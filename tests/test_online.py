@@ -14,6 +14,7 @@ import trueline as tl
 from trueline.certify.records import Status, from_dict
 from trueline.errors import DataError, UsageError
 from trueline.estimators import streaming
+from trueline.parts.losses import Power, Quantile
 from trueline.report import bar
 
 ORDER = "rows are learned one by one, so repeating a row is not the same as weighting it"
@@ -255,6 +256,16 @@ def test_bad_input_is_refused_and_nothing_is_learned(data, widrow_hoff):
         (lambda: widrow_hoff(rate=-1).fit(X, y), "rate"),
         (lambda: widrow_hoff(order="backwards").fit(X, y), "order"),
         (lambda: widrow_hoff(epochs=0).fit(X, y), "epochs"),
+        (lambda: widrow_hoff(epochs=None).fit(X, y), "epochs"),
+        (lambda: widrow_hoff(batch_size="a").fit(X, y), "batch_size"),
+        (lambda: widrow_hoff(average=True, loss_range=-1.0).fit(X, y), "loss_range"),
+        (lambda: widrow_hoff(average=True, confidence=1.0).fit(X, y), "confidence"),
+        (lambda: tl.ExponentiatedGradient(0.1, radius=-1).fit(X, y), "radius must be above 0"),
+        (lambda: tl.OnlineRegressor(rate=0.1, penalty="l1", alpha=np.nan).fit(X, y), "alpha must be 0 or more"),
+        (lambda: tl.OnlineRegressor(Quantile(2.0), "additive", 0.1).fit(X, y), "quantile must be between 0 and 1"),
+        (lambda: tl.OnlineRegressor(Power(0.5), "additive", 0.1).fit(X, y), "p must be 1 or more"),
+        (lambda: tl.RecursiveLeastSquares(forgetting="slow").fit(X, y), "forgetting"),
+        (lambda: tl.RecursiveLeastSquares(ridge=None).fit(X, y), "ridge"),
         (lambda: tl.OnlineRegressor("sqared", "additive", 0.1).fit(X, y), "did you mean 'squared'"),
         (lambda: tl.OnlineRegressor("poisson", "additive", 0.1).fit(X, y), "nonnegative"),
         (lambda: tl.OnlineRegressor("logistic", "additive", 0.1).fit(X, np.full(600, 0.3)), "0.3 in row 0"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -196,8 +197,8 @@ class RecursiveLeastSquares(Regression):
     def _make(self) -> Any:
         from ..online.recursive import RecursiveModel
 
-        if not 0.0 < self.forgetting <= 1.0:
+        if not (isinstance(self.forgetting, Real) and 0.0 < self.forgetting <= 1.0):
             raise UsageError(f"forgetting must lie in (0, 1], not {self.forgetting!r}", where="forgetting")
-        if not 0.0 < self.ridge < np.inf:
+        if not (isinstance(self.ridge, Real) and 0.0 < self.ridge < np.inf):
             raise UsageError(f"ridge must be positive, not {self.ridge!r}", where="ridge")
         return RecursiveModel(self.ridge, self.forgetting, self.forward, self.fit_intercept, self.certificate)

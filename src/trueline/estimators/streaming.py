@@ -6,6 +6,7 @@ import contextlib
 import re
 import sys
 from collections.abc import Iterator
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -47,6 +48,14 @@ def unchanged_if_refused(estimator: Any) -> Iterator[None]:
         estimator.__dict__.clear()
         estimator.__dict__.update(before)
         raise
+
+
+def _between(value: Any, low: float, high: float) -> bool:
+    return isinstance(value, Real) and low < float(value) < high
+
+
+def _integral(value: Any) -> bool:
+    return hasattr(value, "__index__") or (isinstance(value, float) and value.is_integer())
 
 
 class Streaming(Saved, BaseEstimator):
@@ -269,7 +278,7 @@ class Streaming(Saved, BaseEstimator):
     # Settings
 
     def _whole(self, name: str, value: Any) -> int:
-        if isinstance(value, bool) or not float(value).is_integer() or value < 1:
+        if isinstance(value, bool) or not _integral(value) or value < 1:
             raise UsageError(f"{name} must be a whole number of at least 1, not {value!r}", where=name)
         return int(value)
 
@@ -294,6 +303,13 @@ class Streaming(Saved, BaseEstimator):
         """The record of a named geometry: one rate, or a ladder of them."""
         geometry = geometries.geometry(geometry, **settings.pop("fields", {}))
         schedule = settings.pop("schedule", "constant")
+        B, confidence = settings.get("loss_range"), settings.get("confidence", 0.95)
+        if not (B is None or _between(B, 0.0, np.inf)):
+            raise UsageError(
+                f"loss_range must be None or the largest loss that can occur, not {B!r}", where="loss_range"
+            )
+        if not _between(confidence, 0.0, 1.0):
+            raise UsageError(f"confidence must lie between 0 and 1, not {confidence!r}", where="confidence")
         loss = losses.loss(loss)
         if isinstance(rate, str) and rate == "auto":
             from ..online.ladder import RateMixture

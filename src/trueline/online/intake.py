@@ -188,7 +188,10 @@ def check_weights(weights: Any, n: int) -> np.ndarray:
     """Importance weights: finite and not negative; 1 each when absent."""
     if weights is None:
         return np.ones(n)
-    c = np.ascontiguousarray(weights, dtype=np.float64).reshape(-1)
+    try:
+        c = np.ascontiguousarray(weights, dtype=np.float64).reshape(-1)
+    except (TypeError, ValueError):
+        raise DataError("weights must be numbers; give one a row", where="weights") from None
     if len(c) != n:
         raise DataError(f"there are {n} rows and {len(c)} weights; give one weight a row", where="weights")
     bad = ~((c >= 0.0) & (c <= LIMIT))

@@ -135,14 +135,16 @@ def _grow(model: MixtureModel, width: int) -> None:
 
 
 def _go_wide(model: MixtureModel, width: int) -> None:
-    """To gradient members that read only what a row has; they start at the best member's weights.
+    """To gradient members that read only what a row has; they start at the best filter's or member's weights.
 
     A new phase of the mixture: losses so far are settled (the best member's, and the gaps of that phase, go into the
     bound, because each phase telescopes by itself) and every member starts level.
     """
     old, own, had = model.arrays, model.score_vectors, model.fitted_width
     totals, regression = old["totals"], model.task == "regression"
-    w = model.member_coefficients(had)[2 + int(np.argmin(old["losses"][2:]))]
+    # A filter's weights, where there are filters: it has seen how columns go together.
+    losses = old["losses"][2 : 2 + model.filters] if model.filters else old["losses"][2:]
+    w = model.member_coefficients(had)[2 + int(np.argmin(losses))]
     shift, mean, squares, nonzero = (old["columns"][row, :had] for row in (0, 1, 2, 6))
     model.phase_loss += float(old["losses"].min())
     if regression:
