@@ -441,7 +441,7 @@ def test_refusals_name_the_place_and_the_remedy():
         minimize(X, y, method="newtn")
     with pytest.raises(tl.UsageError, match="no loss named 'hubr'; did you mean 'huber'"):
         minimize(X, y, loss="hubr")
-    with pytest.raises(tl.UsageError, match="alpha is -1; a penalty is 0 or more"):
+    with pytest.raises(tl.UsageError, match="alpha must be 0 or more, not -1"):
         minimize(X, y, penalty="l1", alpha=-1.0)
     with pytest.raises(tl.UsageError, match="method 'newton' needs a penalty without corners"):
         minimize(X, y, penalty="l1", method="newton")

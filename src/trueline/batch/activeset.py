@@ -19,6 +19,7 @@ from typing import Protocol
 
 import numpy as np
 
+from .._jit import kernel
 from ..certify.lasso import LassoGaps, lasso_gaps
 from .centred import Centred, DenseTable, sparse_room
 from .newtonset import ActiveSet
@@ -147,9 +148,11 @@ def working_set_path(
     c = table.correlate(y[None])[0]
     size = (lambda g: g) if positive else np.abs
     yy = float(y @ y)
+    room = np.empty((min(BATCH, many), d))  # correlations of a batch
+    bars = np.empty(d)  # by how much of τ each column fills the bound, at its worst penalty of a batch
 
     top = float(np.max(size(c), initial=0.0))
-    last, slope = c if known is None else known, np.zeros(d)
+    last, slope = c if known is None else known.copy(), np.zeros(d)
     last_tau = float(np.max(size(last), initial=0.0))
     done, passes = 0, 1 + int(known is not None)
     while done < many and taus[done] >= top:  # b = 0 is optimal here
@@ -171,15 +174,12 @@ def working_set_path(
 
         B = inner.solve(t, m, positive)
         R = inner.residuals(B)
-        g = table.correlate(R)
+        g = table.correlate(R, room[: t.size])
         passes += 1
         g[:, inner.columns] -= m[:, None] * B
-        bars = np.zeros(d)  # by how much of τ each column fills the bound, at its worst penalty
+        bars[:] = 0.0
         largest = np.empty(t.size)
-        for p in range(t.size):
-            own = size(g[p])
-            largest[p] = np.max(own, initial=0.0)
-            np.maximum(bars, own / t[p], out=bars)
+        fill_bars(g, t, positive, bars, largest)
         found = lasso_gaps(
             np.einsum("pi,pi->p", R, R),
             R @ y,
@@ -202,20 +202,32 @@ def working_set_path(
             active[done + p] = used.size
         primal[done : done + accepted] = found.primal[:accepted]
         dual[done : done + accepted] = found.dual[:accepted]
-        before = None
         if accepted:
             before, before_tau = (last, last_tau) if accepted == 1 else (g[accepted - 2], float(t[accepted - 2]))
-            last, last_tau = g[accepted - 1].copy(), float(t[accepted - 1])
-            if before_tau > last_tau:
-                slope = (last - before) / (last_tau - before_tau)
+            now, now_tau = g[accepted - 1], float(t[accepted - 1])
+            if before_tau > now_tau:
+                np.subtract(now, before, out=slope)
+                slope /= now_tau - before_tau
+            last[:], last_tau = now, now_tau
         if accepted < t.size:
             join(inner, inside, violating, bars, limit=200 + inner.columns.size)
             missed |= violating & inside
         else:
             missed[:] = False
         done += accepted
-        del g, before  # the next ones are as large
     return Path(alphas, coefs, LassoGaps(primal, dual), active, passes, inner.columns.size)
+
+
+@kernel
+def fill_bars(g, taus, positive, bars, largest):
+    """bars ← the worst of |g|/τ of each column, largest ← the worst |g| of each penalty."""
+    for p in range(taus.shape[0]):
+        top, factor = 0.0, 1.0 / taus[p]
+        for j in range(bars.shape[0]):
+            own = g[p, j] if positive else abs(g[p, j])
+            top = max(top, own)
+            bars[j] = max(bars[j], own * factor)
+        largest[p] = top
 
 
 def join(inner: Inner, inside: np.ndarray, wanted: np.ndarray, score: np.ndarray, limit: int) -> None:

@@ -90,16 +90,16 @@ class Centred:
         y = y - centre
         return (y if self.root is None else self.root * y), centre
 
-    def correlate(self, R: np.ndarray) -> np.ndarray:
-        """X̃'r for the residuals in the rows of R (each scaled by √w), a row each."""
+    def correlate(self, R: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
+        """X̃'r for the residuals in the rows of R (each scaled by √w), a row each, into ``out`` if it is given."""
         raw = R if self.root is None else R * self.root
-        out = self._products(raw)
+        out = self._products(raw, out)
         if self.intercept:
             for row, total in zip(out, raw.sum(axis=1), strict=True):  # one at a time: no second array of this size
                 row -= total * self.mean
         return out
 
-    def _products(self, R: np.ndarray) -> np.ndarray:
+    def _products(self, R: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
         raise NotImplementedError
 
 
@@ -110,10 +110,10 @@ class DenseTable(Centred):
         self.X = X if X.flags.c_contiguous or X.flags.f_contiguous else np.asfortranarray(X)
         super().__init__(self.X.shape, weights, intercept)
 
-    def _products(self, R: np.ndarray) -> np.ndarray:
+    def _products(self, R: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
+        out = np.empty((R.shape[0], self.d)) if out is None else out
         if self.X.dtype == np.float64:
-            return np.asarray(R @ self.X)
-        out = np.empty((R.shape[0], self.d))
+            return np.matmul(R, self.X, out=out)
         for start in range(0, self.d, STRIP):  # widened a strip at a time, never whole
             out[:, start : start + STRIP] = R @ self.X[:, start : start + STRIP].astype(np.float64)
         return out
@@ -135,13 +135,13 @@ class SparseTable(Centred):
         self.X = Z
         super().__init__(Z.shape, weights, intercept)
 
-    def _products(self, R: np.ndarray) -> np.ndarray:
+    def _products(self, R: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
         # The rows were scaled once already: take back what the callers multiplied by.
         raw = R if self.root is None else np.divide(R, self.root, out=np.zeros_like(R), where=self.root > 0.0)
         Rt = np.ascontiguousarray(raw.T)
-        out = np.empty((R.shape[0], self.d))
+        out = made = np.empty((R.shape[0], self.d)) if out is None else out
         X = self.X
         spread(
-            lambda part: dots_by_entry(X.data, X.indices, X.indptr, Rt, out, part[0], part[1]), column_ranges(self.d)
+            lambda part: dots_by_entry(X.data, X.indices, X.indptr, Rt, made, part[0], part[1]), column_ranges(self.d)
         )
         return out

@@ -110,9 +110,25 @@ def pick_entries(data, indices, indptr, room_of, cursor, values, slices, start, 
                 cursor[room] = at + 1
 
 
+@kernel
+def repeats(indices, indptr, places):
+    """Whether some slice names a place twice; its entries may be in any order."""
+    last = np.full(places, -1, np.int64)
+    for k in range(indptr.shape[0] - 1):
+        for e in range(indptr[k], indptr[k + 1]):
+            place = np.uint32(indices[e])
+            if last[place] == k:
+                return True
+            last[place] = k
+    return False
+
+
 def canonical(X: Any) -> Any:
-    """X, or a copy whose entries are stored once each and in order: squares of halves would not be squares of the whole."""
-    if not X.has_canonical_format:
+    """X, or a copy whose entries are stored once each: squares of halves would not be squares of the whole.
+
+    Entries need no order here, and a product of sparse matrices has none: sorting them would cost as much as a fit.
+    """
+    if not X.has_canonical_format and repeats(X.indices, X.indptr, X.shape[int(X.format == "csr")]):
         X = X.copy()
         X.sum_duplicates()
     return X

@@ -12,6 +12,8 @@ x̃_j'(r + offset·√w) = z_j'r + offset·total·mean_j.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from .._jit import kernel
@@ -199,6 +201,16 @@ def sparse_penalty(
 
 
 @kernel
+def column_squares(data, indptr, out):
+    """Σ x² of each column."""
+    for j in range(out.shape[0]):
+        total = 0.0
+        for e in range(indptr[j], indptr[j + 1]):
+            total += float(data[e]) ** 2
+        out[j] = total
+
+
+@kernel
 def extend_gram(data, indices, indptr, start, stop, lift, mean, G, image):
     """G[start:stop, :stop] and its mirror image from the centred columns: one is spread out, the others meet it."""
     image[:] = 0.0
@@ -222,6 +234,7 @@ class SparseInner:
         self.table, self.y, self.tolerance = table, y, tolerance
         self.root = np.ones(table.n) if table.root is None else table.root
         self.columns = np.empty(0, dtype=np.int64)
+        self.Z: Any = None
         self.b, self.slope, self.tau = np.empty(0), np.empty(0), float("nan")
         self.newton: ActiveSet | None = ActiveSet(min(SMALL, table.d))
         self.tried = False
@@ -245,6 +258,7 @@ class SparseInner:
         self._pack()
 
     def _pack(self) -> None:
+        self.Z = None  # room for the new ones
         self.Z = self.table.X[:, self.columns]
         self.mean = self.table.mean[self.columns]
         count, image = self.columns.size, np.empty(self.table.n)
@@ -256,9 +270,8 @@ class SparseInner:
             extend_gram(*Z, start, count, self.table.total, self.mean, self.newton.G, image)
             self.newton.c[start:count] = self.Z[:, start:].T @ self.y
             self.newton.size = count
-        squares = np.bincount(
-            np.repeat(np.arange(count), np.diff(Z[2])), np.square(Z[0], dtype=np.float64), minlength=count
-        )
+        squares = np.empty(count)
+        column_squares(Z[0], Z[2], squares)
         self.norms = squares - self.table.total * self.mean**2
         self.norms[self.norms <= 1e-14 * squares] = 0.0  # constant: rounding is all that centring leaves
 
@@ -267,8 +280,12 @@ class SparseInner:
         if self.newton is not None:
             B = self.newton.solve(taus, mus, self.tolerance, positive)
             self.b, self.tau = B[-1], float(taus[-1])
-            fitted = np.asarray((self.Z @ B.T).T)
-            self.residual = self.y - fitted + (B @ self.mean)[:, None] * self.root
+            left = np.asarray(self.Z @ B.T).T  # in place from here on: these vectors are long
+            np.subtract(self.y, left, out=left)
+            if self.table.intercept:
+                for row, level in zip(left, B @ self.mean, strict=True):
+                    row += level * self.root
+            self.residual = left
             return B
         Z = self.Z.data, self.Z.indices, self.Z.indptr
         B = np.zeros((taus.size, count))

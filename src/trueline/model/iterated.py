@@ -136,6 +136,7 @@ def fit_logistic(
     statistics: dict[str, Any] = {"family": "logistic", "fit_intercept": bool(fit_intercept)}
     told = {"tolerance": float(tol), "class_factors": factors}
     if len(classes) == 2:
+        del index  # the signs say the same, and vectors of the rows' length count
         origin = None if start is None else risk.design.join(np.ravel(start[0]), float(np.ravel(start[1])[0]))
         outcome, used, why = solve(risk, method, start=origin, tol=tol, max_iter=max_iter)
         coef, intercept = risk.design.split(outcome.point.theta)
