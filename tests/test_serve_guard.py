@@ -6,6 +6,7 @@ import hmac
 import json
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 from serving import SPEC, Served
@@ -31,10 +32,14 @@ def test_command_line_refusals(tmp_path):
         )
         return made.returncode, made.stderr
 
+    junk = str(tmp_path / "junk.pem")
+    Path(junk).write_text("junk")
     (tmp_path / "bad.json").write_text(json.dumps(SPEC | {"features": {"a": "numeric"}}))
     for options, code, word in (
         (("--host", "0.0.0.0"), 2, "--token-file"), (("--retention", "soon"), 2, "retention"), (("--durability", "none"), 2, "durability"),
         (("--features", str(tmp_path / "bad.json")), 2, "numeric"), (("missing.tl",), 4, "missing.tl"),
+        (("--tls-certificate", junk), 2, "--tls-key"), (("--tls-certificate", junk, "--tls-key", "no.pem"), 2, "no.pem"),
+        (("--tls-certificate", junk, "--tls-key", junk), 2, "in PEM"),
     ):  # fmt: skip
         found, text = run(*options)
         assert found == code and word in text and "Traceback" not in text, text

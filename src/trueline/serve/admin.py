@@ -79,12 +79,18 @@ async def delete(service: Service, name: str) -> None:
 
         def finish() -> None:
             for one in doomed:
-                service.models.pop(one.name, None)
-                service.by_mid.pop(one.mid, None)
+                _forget(service, one)
 
         return finish
 
     await service.transact(action, long=True)
+
+
+def _forget(service: Service, live: Live) -> None:
+    """Nothing of a model stays in memory."""
+    service.models.pop(live.name, None)
+    for table in (service.by_mid, service.shown, service.saved, service.pending):
+        table.pop(live.mid, None)  # type: ignore[attr-defined]
 
 
 async def promote(service: Service, name: str, shadow_name: str) -> Live:
@@ -109,8 +115,7 @@ async def promote(service: Service, name: str, shadow_name: str) -> Live:
 
         def finish() -> None:
             service.models[live.name] = service.by_mid[live.mid] = made
-            service.models.pop(shadow.name, None)
-            service.by_mid.pop(shadow.mid, None)
+            _forget(service, shadow)
 
         return finish
 

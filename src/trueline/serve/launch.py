@@ -11,6 +11,7 @@ import os
 import re
 import shutil
 import signal
+import ssl
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -88,9 +89,8 @@ def serve(
         )
     if (tls_certificate is None) != (tls_key is None):
         raise UsageError("--tls-certificate and --tls-key go together", where="tls-key")
-    for file in (tls_certificate, tls_key):
-        if file is not None and not Path(file).is_file():
-            raise UsageError(f"there is no file {file}", where="tls-certificate")
+    if tls_certificate is not None:
+        _checked(tls_certificate, tls_key)
     wanted = wanted_models(model, name, features or [])
     if restore is not None:
         _restored(restore, store)
@@ -117,6 +117,20 @@ def serve(
             where="store",
         )
     return code
+
+
+def _checked(certificate: str, key: str | None) -> None:
+    """The files of TLS, read once before anything is opened."""
+    for file in (certificate, key):
+        if file is not None and not Path(file).is_file():
+            raise UsageError(f"there is no file {file}", where="tls-certificate")
+    try:
+        ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(certificate, key, password="")
+    except (OSError, ValueError):  # ssl's own errors are among them
+        raise UsageError(
+            f"{certificate} and {key} are not a certificate and its key, without a password, in PEM",
+            where="tls-certificate",
+        ) from None
 
 
 def _loop() -> dict[str, Any]:
@@ -249,7 +263,8 @@ async def _run(
         await server.serve()
     except SystemExit:
         raise UsageError(
-            f"cannot listen at {host}:{port}: the port is in use or not allowed; choose another --port", where="port"
+            f"cannot listen at {host}:{port}: the port is in use, or the address is not of this machine; choose another --port or --host",
+            where="port",
         ) from None
     finally:
         await events.stop()
