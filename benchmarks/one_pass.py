@@ -138,20 +138,26 @@ def small() -> list[Row]:
     import trueline as tl
 
     X = np.ascontiguousarray(load_iris().data)
-    y = X @ [1.0, -1.0, 2.0, 0.5] + np.sin(np.arange(150.0))
+    cases = [(X, X @ [1.0, -1.0, 2.0, 0.5] + np.sin(np.arange(150.0)), 50)]
+    cases += [(*table(n, d), fits) for n, d, fits in ((1000, 30, 20), (20_000, 4, 5), (20_000, 30, 2))]
+    rows = []
+    for X, y, fits in cases:
 
-    def many(make: Any) -> Any:
-        for _ in range(50):
-            made = make().fit(X, y)
-        return made
+        def many(make: Any, X: Any = X, y: Any = y, fits: int = fits) -> Any:
+            for _ in range(fits):
+                made = make().fit(X, y)
+            return made
 
-    best, _ = interleaved(
-        {"trueline": lambda: many(tl.LinearRegression), "scikit-learn": lambda: many(linear_model.LinearRegression)},
-        rounds=20,
-    )
-    return [
-        Row("LinearRegression 150×4, 50 fits", best["trueline"], best["scikit-learn"], "scikit-learn", aim=1, note="")
-    ]
+        best, _ = interleaved(
+            {
+                "trueline": lambda many=many: many(tl.LinearRegression),
+                "scikit-learn": lambda many=many: many(linear_model.LinearRegression),
+            },
+            rounds=20,
+        )
+        label = f"LinearRegression {len(X):,}×{X.shape[1]}, {fits} fits"
+        rows.append(Row(label, best["trueline"], best["scikit-learn"], "scikit-learn", aim=1, note=""))
+    return rows
 
 
 def write_parquet(path: str, n: int, d: int) -> None:

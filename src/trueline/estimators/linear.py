@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
@@ -11,15 +12,15 @@ from ..errors import UsageError
 from ..model.closed import least_squares_record, linear_record, part_of
 from ..model.linear import LinearModel, names
 from ..onepass import exact, routes
-from ..onepass.accumulate import one_block
 from ..onepass.digits import wanted
 from ..onepass.moments import Moments
 from ..onepass.squares import least_squares
+from ..threads import one_blas_thread
 from .arrays import FromMoments, checked_arrays, refuse_nonfinite
 from .sources import paired
 
 METHODS = ("auto", "normal", "qr", "svd")
-FEW_ROWS, FEW_NUMBERS = 4096, 2**17
+FEW_ROWS, FEW_NUMBERS = 4096, 2**18
 HANDFUL = 2**12  # numbers: fewer are multiplied at the highest level at once
 
 
@@ -98,24 +99,31 @@ class LinearRegression(FromMoments, MultiOutputMixin, RegressorMixin, BaseEstima
             return self._fit_rows(X, y, sample_weight, method)
         named = hasattr(self, "feature_names_in_")
         options: dict[str, Any] = {"terms": self._term_names() if named else None, "digits": self.digits}
-        size, k = X.shape[0] * X.shape[1], 1 if y.ndim == 1 else y.shape[1]
-        # Few rows: almost always the middle level keeps all digits asked for, and what it kept tells whether it did.
-        few = not self.positive and (X.shape[0] <= FEW_ROWS or size <= FEW_NUMBERS)
-        level = None if not few else exact.HIGHEST if size <= HANDFUL and one_block(X.shape[0], X.shape[1], k) else 1
-        moments = Moments.from_arrays(X, y, sample_weight, level=level, **options)
+        size = X.shape[0] * X.shape[1]
+        if not self.positive and (X.shape[0] <= FEW_ROWS or size <= FEW_NUMBERS):
+            # On a busy machine BLAS's threads would wait for each other longer than such products take.
+            with one_blas_thread() if HANDFUL < size <= FEW_NUMBERS else nullcontext():
+                self._fit_few(X, y, sample_weight, options)
+            return self
+        moments = Moments.from_arrays(X, y, sample_weight, **options)
         refuse_nonfinite(self, X, moments)
-        if few:
+        self._fit_moments(moments, y.ndim == 1)
+        if getattr(self.certificate_, "dropped", ()) and any(moments.levels[:-1]):
+            # A pivot that vanished at a cheaper level may only have drowned in its noise: look again, exactly.
+            self._fit_moments(Moments.from_arrays(X, y, sample_weight, level=exact.HIGHEST, **options), y.ndim == 1)
+        return self
+
+    def _fit_few(self, X: Any, y: np.ndarray, sample_weight: Any, options: dict[str, Any]) -> None:
+        """Few rows: almost always the middle level keeps all digits asked for, and what it kept tells whether it did."""
+        levels = (exact.HIGHEST,) if X.shape[0] * X.shape[1] <= HANDFUL else (1, exact.HIGHEST)
+        for level in levels:
+            moments = Moments.from_arrays(X, y, sample_weight, level=level, **options)
+            refuse_nonfinite(self, X, moments)
             solution = least_squares(moments, fit_intercept=self.fit_intercept, rank=self.rank)
             if level == exact.HIGHEST or solution.enough(wanted(self.digits)):
-                self._hold(least_squares_record(solution, moments, later=True), y.ndim == 1)
-                return self
-        else:
-            self._fit_moments(moments, y.ndim == 1)
-        if (few or getattr(self.certificate_, "dropped", ())) and any(moments.levels[:-1]):
-            # A pivot that vanished at a cheaper level may only have drowned in its noise: look again, exactly.
-            moments = Moments.from_arrays(X, y, sample_weight, level=exact.HIGHEST, **options)
-            self._fit_moments(moments, y.ndim == 1)
-        return self
+                break
+        later = X.shape[0] * X.shape[1] <= FEW_NUMBERS  # what a certificate is made from is kept no longer than need be
+        self._hold(least_squares_record(solution, moments, later), y.ndim == 1)
 
     def _check(self) -> None:
         if self.method not in METHODS:

@@ -172,7 +172,7 @@ def _plainly(rows: Given, chosen: Chosen, shift: np.ndarray) -> Iterator[tuple[n
     """√w·(x − c) and √w·[y − c, 1] block by block; x is not copied where it lies ready and its shift is 0."""
     d = rows.X.shape[1]
     ready = rows.direct and rows.weights is None and not shift[:d].any()
-    step = exact.FINE_ROWS  # rows that a core's cache holds while they are multiplied twice
+    step = exact.fine_rows(len(shift))  # rows that a core's cache holds while they are multiplied twice
     buffer = None if ready else np.empty((step, d), order="F" if rows.by_columns else "C")
     rest = np.ones((step, len(shift) - d + 1))
     for start in range(0, count(chosen), step):
