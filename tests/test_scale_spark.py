@@ -127,6 +127,20 @@ def test_refusals_name_the_partition(spark, table):
         tl.scan(frame, target="z")
 
 
+def test_nulls_and_odd_names_in_a_table_of_doubles(spark, table):
+    rows = table[[*"abc", "y"]].rename(columns={"a": "a `b` c.d"})
+    frame = spark.createDataFrame(rows).repartition(3)
+    assert distance(tl.scan(rows, target="y"), tl.scan(frame, target="y")) < 1e-12
+    with pytest.raises(
+        tl.DataError, match=r"column 'c' of partition [0-2] has \d+ missing values, the first in row \d+"
+    ):
+        tl.scan(frame.selectExpr("b", "if(b > 1000, null, c) as c", "y"), target="y")
+    kept = frame.selectExpr("b", "if(b > 1000, null, c) as c", "y")
+    here = rows[["b", "c", "y"]].assign(c=rows.c.where(~(rows.b > 1000)))
+    there = tl.scan(kept, target="y", missing="drop")
+    assert distance(tl.scan(here, target="y", missing="drop"), there) < 1e-12
+
+
 def test_a_task_that_is_tried_again_counts_once(spark, table):
     rows = table[[*"abc", "y"]]
     frame = spark.createDataFrame(rows).repartition(3)
@@ -161,6 +175,41 @@ def test_online_learners_probabilities_and_intervals(spark, table):
     np.testing.assert_allclose(ends["low"], linear.predict(ends[["a", "c"]], interval=0.9).lower, rtol=1e-12)
     with pytest.raises(tl.UsageError, match="a mixture, does not allow"):
         tl.OnlineRegressor().fit(frame, target="y", features=["a", "c"])
+
+
+LACKING = """
+import sys, trueline as tl
+from pyspark.sql import SparkSession
+
+builder = SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false")
+builder = builder.config("spark.driver.host", "127.0.0.1").config("spark.driver.bindAddress", "127.0.0.1")
+session = builder.config("spark.executorEnv.PYTHONPATH", sys.argv[1]).getOrCreate()
+session.sparkContext.setLogLevel("OFF")
+try:
+    tl.scan(session.range(10).selectExpr("double(id) as x", "double(id * id) as y"), target="y")
+except tl.UsageError as refusal:
+    print(refusal)
+session.stop()
+"""
+
+
+@pytest.mark.timeout(180)
+def test_workers_without_trueline(tmp_path):
+    (tmp_path / "sitecustomize.py").write_text(
+        "import sys\n"
+        "class Refuse:\n"
+        "    def find_spec(self, name, path=None, target=None):\n"
+        "        if name.partition('.')[0] == 'trueline':\n"
+        "            raise ModuleNotFoundError(f'No module named {name!r}', name=name)\n"
+        "sys.meta_path.insert(0, Refuse())\n"
+    )
+    ran = subprocess.run(
+        [sys.executable, "-c", LACKING, str(tmp_path)], capture_output=True, text=True, timeout=170,
+        env=os.environ | {"PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"},
+    )  # fmt: skip
+    assert ran.stdout.strip().splitlines()[-1:] == [
+        "a worker of Spark has no trueline; install trueline on every worker, the same version as here"
+    ], ran.stderr[-3000:]
 
 
 CONNECT = """

@@ -9,6 +9,7 @@ import time
 from collections.abc import Iterator
 from typing import Any
 
+from ..data.files import resolve
 from ..errors import DataError, UsageError, nearest
 from .fitting import Asked, Fitted, check, schema_notes, solved
 
@@ -28,12 +29,26 @@ def opened(source: Any, engine: str, scheduler: str | None, master: str | None) 
     if len(kinds) > 1 or "-" in paths:
         raise UsageError("--engine reads Parquet or CSV files, one kind at a time", where="data")
     kind = kinds.pop()
+    away = scheduler is not None or (master is not None and not master.startswith("local"))
+    paths = [file for path in paths for file in _expanded(path, away)]
     with contextlib.ExitStack() as stack:
         try:
             yield _dask(stack, paths, kind, scheduler) if engine == "dask" else _spark(stack, paths, kind, master)
         except ImportError as error:
             name = {"dask": "dask[distributed]", "spark": "pyspark"}[engine]
             raise UsageError(f"--engine {engine} needs pip install '{name}' ({error.name})", where="engine") from None
+
+
+def _expanded(path: str, away: bool) -> list[str]:
+    """The files of a pattern, sorted; what is not here may still be where the workers are, and a folder is theirs to read."""
+    if os.path.isdir(path):
+        return [path]
+    try:
+        return resolve(path)
+    except DataError:
+        if away:
+            return [path]
+        raise
 
 
 def _dask(stack: contextlib.ExitStack, paths: list[str], kind: str, scheduler: str | None) -> Any:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from ..data.encode import Encoder
@@ -45,8 +45,8 @@ class Scan:
     digits: float | str = "auto"
     sample: int = 10_000
 
-    def run(self, number: int, tables: Iterator[Any]) -> bytes:
-        encoder = statistic.encoder_of(number, tables, self.declared, self.options)
+    def run(self, number: int, tables: Any) -> bytes:
+        encoder = statistic.encoder_of(number, tables, self.declared, self.options, apart=True)
         if encoder is None:
             return statistic.NOTHING
         return statistic.pack(statistic.moments_of(encoder, digits=self.digits, sample=self.sample))
@@ -146,7 +146,8 @@ def fit_logistic(
     """Logistic regression of two classes: the mean loss plus ½‖w‖²/(C·Σ weights), or plus a penalty given as a part."""
     from ..model.iterated import objective_of, penalty_of
     from ..parts.losses import loss as make_loss
-    from .passes import classes_of, minimise
+    from .looking import classes_of
+    from .newton import minimise
 
     loss = make_loss("logistic")
     table, options, found = _looked(source, y, target, options | {"labels": True}, loss, fit_intercept)
@@ -177,7 +178,7 @@ def fit_generalized(
 ) -> LinearModel:
     """A generalised linear model with no penalty or L2; the objective is the mean loss plus the penalty."""
     from ..model.iterated import link_of, objective_of
-    from .passes import minimise
+    from .newton import minimise
 
     table, options, found = _looked(source, y, target, options, loss, fit_intercept)
     kind = getattr(loss, "targets", "real")
@@ -229,9 +230,10 @@ def _with_target(source: Any, y: Any, target: str | None, options: dict[str, Any
 def _looked(
     source: Any, y: Any, target: str | None, options: dict[str, Any], loss: Any, intercept: bool
 ) -> tuple[Table, dict[str, Any], Any]:
-    from .passes import looked
+    from .looking import looked
 
     table, options = _with_target(source, y, target, options)
+    table = table.keep(options)
     return table, options, looked(table, options, loss, bool(intercept))
 
 

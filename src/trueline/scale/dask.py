@@ -1,20 +1,34 @@
-"""Dask's frames and arrays: one delayed task a partition, then a tree of merges, on whatever scheduler is in force."""
+"""Dask's frames and arrays: one delayed task a partition, then a tree of merges, on whatever scheduler is in force.
+
+A frame that the user persisted is read where it lies: no task of Dask's own copies its columns out first, and what
+several jobs read is encoded once and kept beside it until the last of them is done.
+"""
 
 from __future__ import annotations
 
+import copy
 import sys
+import uuid
 import weakref
 from collections.abc import Iterator, Sequence
 from typing import Any
 
 import dask
 import numpy as np
+from dask._task_spec import Alias, DataNode, GraphNode, TaskRef
+from dask._task_spec import Task as Node
+from dask.delayed import Delayed
 
 from .. import __version__
+from ..data.blocks import Columns
 from ..data.tables import table_of
-from ..errors import UsageError
+from ..errors import TruelineError, UsageError
 from ..model.linear import Interval
-from .tables import BRANCHES, Task, answer, lacking, merged, opened, plain_errors, unreachable
+from . import statistic
+from .numbers import Encoded, as_table
+from .tables import BRANCHES, Task, answer, lacking, merged, one_thread, opened, plain_errors, refusal, unreachable
+
+LONG = 1 << 15  # rows from which pandas gives columns one by one for less than all of them at once
 
 
 class DaskTable:
@@ -26,6 +40,8 @@ class DaskTable:
         import polars as pl
 
         self.source, self.y = source, y
+        self.kept: list[Any] = []
+        self.chosen = False  # whether partitions may have more columns than are declared
         kind = type(source).__name__
         self.frame = kind == "DataFrame"
         if self.frame:
@@ -47,10 +63,31 @@ class DaskTable:
             raise UsageError(f"a Dask {kind} is not a table; give a Dask dataframe or array", where="source")
 
     def select(self, columns: Sequence[str]) -> DaskTable:
-        return DaskTable(self.source[list(columns)]) if self.frame else self
+        if not self.frame:
+            return self
+        chosen = self.source[list(columns)]
+        table = DaskTable(chosen)
+        # Readers of files take the choice over; elsewhere it would be a task that copies, and ours can do without.
+        if type(chosen.expr.simplify()).__name__ == "Projection":
+            table.source, table.chosen = self.source, True
+        return table
+
+    def keep(self, options: dict[str, Any]) -> DaskTable:
+        """This table with its partitions encoded on the workers, if the user keeps it there too."""
+        if not _persisted(self.source):
+            return self
+        with plain_errors("Dask"):
+            check_workers()
+            encode, shared = dask.delayed(_encoded, pure=False), dask.delayed((self.declared, options), traverse=False)
+            parts = [encode(shared, number, part, self.chosen) for number, part in enumerate(self.partitions())]
+            table = copy.copy(self)
+            table.kept = list(dask.persist(*parts))
+            return table
 
     def partitions(self) -> list[Any]:
         """The partitions as delayed tables."""
+        if self.kept:
+            return self.kept
         if self.frame:
             return list(self.source.to_delayed())
         rows = self.source.rechunk({1: -1})
@@ -64,20 +101,34 @@ class DaskTable:
     def combine(self, task: Task, size: int) -> bytes:
         with plain_errors("Dask"):
             check_workers()
-            shared = dask.delayed(task, traverse=False)
-            run, merge = dask.delayed(_run, pure=False), dask.delayed(merged, pure=False)
-            names = None if self.frame else list(self.declared)
-            level = [run(shared, number, part, names) for number, part in enumerate(self.partitions())]
+            parts, job = self.partitions(), uuid.uuid4().hex
+            # The graph is written out, for delayed calls would go through all of it again for every partition.
+            graph: dict[Any, Any] = {}
+            for known in {id(part.dask): part.dask for part in parts}.values():
+                graph.update(known)
+            shared = f"trueline-task-{job}"
+            graph[shared] = DataNode(shared, task)
+            level: list[Any] = []
+            for number, part in enumerate(parts):
+                level.append((f"{type(task).__name__.lower()}-{job}", number))
+                arguments = (TaskRef(shared), number, TaskRef(part.key), list(self.declared), self.chosen)
+                graph[level[-1]] = Node(level[-1], _run, *arguments)
+            height = 0
             while len(level) > 1:
-                level = [merge(shared, level[k : k + BRANCHES]) for k in range(0, len(level), BRANCHES)]
-            return opened(level[0].compute())
+                below, level, height = level, [], height + 1
+                for k in range(0, len(below), BRANCHES):
+                    level.append((f"merge-{job}", height, k))
+                    some = (TaskRef(key) for key in below[k : k + BRANCHES])
+                    graph[level[-1]] = Node(level[-1], _merged, TaskRef(shared), *some)
+            return opened(Delayed(level[0], graph).compute())
 
     def head(self, rows: int) -> Any:
         import polars as pl
 
         with plain_errors("Dask"):
             for part in self.partitions():
-                found = pl.concat(_tables(part.compute(), None if self.frame else list(self.declared)))
+                pieces = _tables(part.compute(), list(self.declared), self.chosen)
+                found = pl.concat(one if hasattr(one, "height") else as_table(one, self.declared) for one in pieces)
                 if found.height:
                     return found.head(rows)
         return pl.DataFrame(schema=self.declared)
@@ -123,18 +174,51 @@ def check_workers() -> None:
 _checked: weakref.WeakKeyDictionary[Any, set[str]] = weakref.WeakKeyDictionary()
 
 
-def _run(task: Task, number: int, part: Any, names: list[str] | None) -> bytes:
-    return answer(task, number, _tables(part, names))
+def _persisted(source: Any) -> bool:
+    """Whether the workers hold the partitions: nothing is left to do in the graph but to name them."""
+    values = dict(source.__dask_graph__()).values()
+    return not any(isinstance(value, GraphNode | tuple) and not isinstance(value, Alias | DataNode) for value in values)
 
 
-def _tables(part: Any, names: list[str] | None) -> Iterator[Any]:
-    """A partition as Polars frames, an array's columns by these names."""
-    if names is None:
-        yield from table_of(part)[0]()
+def _run(task: Task, number: int, part: Any, names: list[str], chosen: bool) -> bytes:
+    if isinstance(part, bytes):
+        return part  # it was refused when it was encoded
+    return answer(task, number, part if isinstance(part, Encoded) else _tables(part, names, chosen))
+
+
+def _merged(task: Task, *answers: bytes) -> bytes:
+    return merged(task, answers)
+
+
+def _encoded(shared: tuple[dict[str, Any], dict[str, Any]], number: int, part: Any, chosen: bool) -> Any:
+    """A partition encoded for several jobs, or its refusal; an empty one has no pieces."""
+    declared, options = shared
+    with one_thread():
+        try:
+            encoder = statistic.encoder_of(number, _tables(part, list(declared), chosen), declared, options)
+            return part[:0] if encoder is None else Encoded(encoder)
+        except TruelineError as error:
+            return refusal(number, error)
+
+
+def _tables(part: Any, names: list[str], chosen: bool) -> Iterator[Any]:
+    """A partition's columns of these names, of more if ``chosen``: where they lie if all are float64, else Polars frames."""
+    if not hasattr(part, "columns"):
+        yield np.asarray(part.toarray() if hasattr(part, "toarray") else part, dtype=float)
         return
-    rows = np.asarray(part.toarray() if hasattr(part, "toarray") else part, dtype=float)
-    for piece in table_of(rows)[0]():
-        yield piece.rename(dict(zip(piece.columns, names, strict=True)))
+    present = list(part.columns)
+    if chosen and present != names:
+        present = [name for name in names if name in part.columns]
+    floats = {name for name, dtype in zip(part.columns, part.dtypes.tolist(), strict=True) if dtype == np.float64}
+    if present == names and floats.issuperset(names):
+        if len(part) >= LONG or len(floats) < len(part.columns):
+            yield Columns([np.ascontiguousarray(part[name].to_numpy()) for name in names])
+            return
+        lines = part.to_numpy().T
+        place = {name: k for k, name in enumerate(part.columns)}
+        yield Columns([np.ascontiguousarray(lines[place[name]]) for name in names])
+        return
+    yield from table_of(part if present == list(part.columns) else part[present])[0]()
 
 
 def _joined(X: Any, y: Any) -> np.ndarray:

@@ -27,6 +27,7 @@ from ..errors import DataError
 from ..onepass import exact
 from ..onepass.moments import Moments, merged
 from ..onepass.sample import Sample
+from .numbers import Encoded, Numbers, as_table, plain
 
 NOTHING = b""  # the statistic of no rows
 _HEADER = 2048  # bytes of a file around its arrays and metadata, and a margin
@@ -38,16 +39,28 @@ def limit(terms: int, folds: int) -> int:
     return max(1, folds) * (16 * (terms + 4) ** 2 + 4096)
 
 
-def encoder_of(number: int, tables: Iterator[Any], declared: dict[str, Any], options: dict[str, Any]) -> Encoder | None:
-    """The encoder of one partition, its columns checked against those that the whole table declares; None if empty."""
+def encoder_of(
+    number: int, tables: Any, declared: dict[str, Any], options: dict[str, Any], *, apart: bool = False
+) -> Any:
+    """The encoder of one partition, its columns checked against those that the whole table declares; None if empty.
+
+    ``tables`` are Polars frames or, where every column is float64, the pieces of :mod:`trueline.scale.numbers`; a
+    partition that was kept comes encoded. With ``apart`` blocks may hold columns that lie apart.
+    """
+    if isinstance(tables, Encoded):
+        return tables
     described = f"partition {number}"
-    tables = (table for table in tables if table.height)
+    tables = (table for table in tables if len(table))
     first = next(tables, None)
     if first is None:
         return None
-    pieces = (_as_declared(table, declared, described) for table in itertools.chain([first], tables))
-    encoder = Encoder(Source(described, lambda: pieces, rereadable=False), part=True, **options)
-    return encoder
+    found: Iterator[Any] = itertools.chain([first], tables)
+    if not hasattr(first, "height"):
+        if plain(declared, options):
+            return Numbers(described, found, declared, options, apart)
+        found = (as_table(piece, declared) for piece in found)
+    pieces = (_as_declared(table, declared, described) for table in found)
+    return Encoder(Source(described, lambda: pieces, rereadable=False), part=True, apart=apart, **options)
 
 
 def _as_declared(table: Any, declared: dict[str, Any], described: str) -> Any:
@@ -81,10 +94,13 @@ def _as_declared(table: Any, declared: dict[str, Any], described: str) -> Any:
 
 
 def moments_of(
-    encoder: Encoder, *, digits: float | str, sample: int, notice: Callable[[Block], Any] | None = None
+    encoder: Any, *, digits: float | str, sample: int, notice: Callable[[Block], Any] | None = None
 ) -> Moments:
     """The moments of one partition, which may have no row that counts; ``notice`` is shown every block that does."""
     targets = () if encoder.target is None else (encoder.target,)
+    if isinstance(encoder, Numbers):  # its terms are known, and rows that a statistic has no room for need not be drawn
+        terms, folds = len(encoder.terms), 1 if encoder.rule is None else encoder.rule.count
+        sample = min(sample, limit(terms, folds) // (8 * (terms + 2)))
     counted = (block for block in encoder if block.weights is None or block.weights.any())
     if notice is not None:
         counted = (block for block in counted if notice(block) or True)
@@ -96,7 +112,7 @@ def moments_of(
     return made if made.terms == encoder.terms else made.reordered(encoder.terms)
 
 
-def _of_nothing(encoder: Encoder, targets: tuple[str, ...], digits: float | str, sample: int) -> Moments:
+def _of_nothing(encoder: Any, targets: tuple[str, ...], digits: float | str, sample: int) -> Moments:
     width = len(encoder.terms) + len(targets)
     everything = np.ones(width, dtype=bool)
     none = Sample.empty(width, sample)

@@ -25,7 +25,7 @@ _GOOD, _BAD = b"+", b"-"
 class Task(Protocol):
     """What is done to a partition, and to the answers."""
 
-    def run(self, number: int, tables: Iterator[Any]) -> bytes: ...
+    def run(self, number: int, tables: Any) -> bytes: ...
 
     def merge(self, answers: Sequence[bytes]) -> bytes: ...
 
@@ -48,19 +48,28 @@ class Table(Protocol):
         """With fewer columns."""
         ...
 
+    def keep(self, options: dict[str, Any]) -> Table:
+        """For several jobs with these options: encoded once, where the engine and the user allow it."""
+        ...
+
     def predicted(self, predictor: Any) -> Any:
         """The engine's own lazy table of predictions."""
         ...
 
 
-def answer(task: Task, number: int, tables: Iterator[Any]) -> bytes:
+def answer(task: Task, number: int, tables: Any) -> bytes:
     """What a partition sends: its answer or its refusal."""
-    with _one_thread():
+    with one_thread():
         try:
             return _GOOD + task.run(number, tables)
         except TruelineError as error:
-            text = {"number": number, "class": type(error).__name__, "message": error.message, "where": error.where}
-            return _BAD + json.dumps(text).encode()
+            return refusal(number, error)
+
+
+def refusal(number: int, error: TruelineError) -> bytes:
+    """What a partition sends that refuses its rows."""
+    text = {"number": number, "class": type(error).__name__, "message": error.message, "where": error.where}
+    return _BAD + json.dumps(text).encode()
 
 
 def merged(task: Task, answers: Sequence[bytes]) -> bytes:
@@ -68,12 +77,11 @@ def merged(task: Task, answers: Sequence[bytes]) -> bytes:
     refusals = [raw for raw in answers if raw[:1] == _BAD]
     if refusals:
         return min(refusals, key=lambda raw: json.loads(raw[1:])["number"])
-    with _one_thread():
+    with one_thread():
         try:
             return _GOOD + task.merge([raw[1:] for raw in answers])
         except TruelineError as error:
-            text = {"number": 0, "class": type(error).__name__, "message": error.message, "where": error.where}
-            return _BAD + json.dumps(text).encode()
+            return refusal(0, error)
 
 
 def tree(task: Task, answers: Sequence[bytes]) -> bytes:
@@ -108,7 +116,7 @@ def _libraries() -> Any:
 
 
 @contextlib.contextmanager
-def _one_thread() -> Iterator[None]:
+def one_thread() -> Iterator[None]:
     """BLAS and our own pools on one thread: the engine already fills the cores, and sums keep their order.
 
     The setting belongs to the process; tasks that share it by threads enter together and the last one restores it.

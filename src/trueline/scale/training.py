@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -33,7 +33,7 @@ class Labels:
     declared: dict[str, Any]
     options: dict[str, Any]
 
-    def run(self, number: int, tables: Iterator[Any]) -> bytes:
+    def run(self, number: int, tables: Any) -> bytes:
         encoder = statistic.encoder_of(number, tables, self.declared, self.options)
         if encoder is None:
             return statistic.NOTHING
@@ -60,7 +60,7 @@ class Train:
     learner: Any
     names: list[str]
 
-    def run(self, number: int, tables: Iterator[Any]) -> bytes:
+    def run(self, number: int, tables: Any) -> bytes:
         encoder = statistic.encoder_of(number, tables, self.declared, self.options)
         if encoder is None:
             return statistic.NOTHING

@@ -1,0 +1,197 @@
+"""Newton's method for losses that need several passes: the steps are taken here, the sums come from the engine.
+
+One job an iteration (``passes``), after the first that looks at everything (``looking``); the certificate is that of
+one machine.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from ..batch.design import Design
+from ..batch.duality import solve_symmetric
+from ..batch.gradient import Patience, full_gradient, rounding
+from ..batch.methods import advised, make_penalty, warn_unproven
+from ..batch.risk import Point, Risk, run
+from ..errors import UsageError
+from ..onepass.moments import Moments
+from .passes import HEAD, Pass
+from .tables import Table
+
+WIDEST = 2000  # columns whose Hessian a partition sends
+
+
+@dataclasses.dataclass
+class RemoteRisk(Risk):
+    """A risk whose rows are elsewhere: a point is one job."""
+
+    table: Any = None
+    task: Any = None
+    rows: int = 0
+    margin: float = math.inf
+    duals: dict[int, tuple[float, np.ndarray | None]] = dataclasses.field(default_factory=dict)
+    null: float = math.nan
+
+    def at(self, theta: np.ndarray, before: tuple[np.ndarray, np.ndarray] | None = None) -> Point:
+        """The point of these parameters, with gradient, Hessian and the dual value of the step before."""
+        size = self.size
+        task = dataclasses.replace(self.task, theta=theta, before=before)
+        sums = np.frombuffer(self.table.combine(task, 8 * (HEAD + size * (size + 2))))
+        self.design.passes += 1.0
+        self.rows, self.margin = int(sums[0]), float(sums[5])
+        loss = float(sums[1]) if sums[1] == sums[1] else math.inf
+        nothing = np.zeros(0)
+        point = Point(theta, nothing, loss, nothing, nothing, self.penalty.value(theta))
+        point.gradient = sums[HEAD : HEAD + size].copy()
+        point.hessian = sums[HEAD + 2 * size :].reshape(size, size).copy()
+        point.hessian[np.diag_indices(size)] += self.penalty.l2
+        if before is not None:
+            self.duals[id(point)] = self._dual(sums)
+        return point
+
+    def _dual(self, sums: np.ndarray) -> tuple[float, np.ndarray | None]:
+        z = sums[HEAD + self.size : HEAD + 2 * self.size].copy()
+        free = self.penalty.free
+        left = float(np.abs(z[free]).max(initial=0.0))
+        if left > 1e-11 * sums[3] + 1e-14 * sums[4] + 1e-300:
+            return -math.inf, None
+        z[free] = 0.0
+        value = -float(sums[2]) - self.penalty.conjugate(z)
+        return (value, z) if math.isfinite(value) else (-math.inf, None)
+
+    def loss_hessian(self, point: Point) -> np.ndarray:
+        assert point.hessian is not None
+        return point.hessian - np.diag(self.penalty.l2)
+
+    def dual(self, point: Point) -> tuple[float, np.ndarray | None]:
+        return self.duals.get(id(point), (-math.inf, None))
+
+    def null_value(self) -> float:
+        return self.null
+
+
+def newton(risk: RemoteRisk, first: Point) -> Iterator[Point]:
+    """Damped Newton steps, a job each."""
+    point, patience = first, Patience()
+    while True:
+        g = full_gradient(risk, point)
+        direction = -solve_symmetric(risk.hessian(point), g)
+        slope = float(g @ direction)
+        point.decrement = math.sqrt(max(0.0, -slope))
+        yield point
+        if not slope < 0.0:
+            return
+        step, slack = 1.0, rounding(point)
+        following = risk.at(point.theta + direction, (point.theta, direction))
+        dual = risk.dual(following)
+        while not following.objective <= point.objective + 1e-4 * step * slope + slack:
+            step *= 0.5
+            if step < 1e-10:
+                return
+            following = risk.at(point.theta + step * direction)
+            risk.duals[id(following)] = dual
+        if patience.over(point, following):
+            return
+        point = following
+
+
+@dataclasses.dataclass
+class Fit:
+    """What the jobs found, in the user's units."""
+
+    coef: np.ndarray
+    intercept: float
+    moments: Moments
+    classes: tuple[Any, ...]
+    certificate: Any
+    statistics: dict[str, Any]
+
+
+def minimise(
+    table: Table,
+    options: dict[str, Any],
+    looked_at: tuple[Moments, dict[str, Any]],
+    loss: Any,
+    penalty: Any,
+    *,
+    classes: tuple[Any, ...] = (),
+    fit_intercept: bool = True,
+    tol: float = 1e-6,
+    max_iter: int | None = None,
+) -> Fit:
+    """Newton's method over the engine; no penalty or L2."""
+    scanned, told = looked_at
+    moments = scanned.designed()
+    d = len(moments.terms)
+    if d > WIDEST:
+        raise UsageError(
+            f"every partition sends a Hessian of {d}×{d} numbers; on Dask and Spark at most {WIDEST} columns are taken: "
+            "choose features, or fit a sample on one machine, where wide and sparse problems have their own methods",
+            where="features",
+        )
+    if getattr(penalty, "name", "none") not in ("none", "nothing", "l2"):
+        raise UsageError(
+            f"the penalty {penalty.name!r} is not taken on Dask and Spark for this loss: no penalty and l2 are; a lasso of "
+            "squared loss comes from tl.scan and tl.Lasso.from_moments",
+            where="penalty",
+        )
+    if not callable(getattr(loss, "curvature", None)):
+        raise UsageError(
+            f"the loss {getattr(loss, 'name', loss)!r} has no curvature, which Newton's steps on Dask and Spark need; "
+            "logistic, poisson, gamma, tweedie, huber and squared have one",
+            where="loss",
+        )
+    part = moments.total
+    total = part.weight[0]
+    design = Design(np.zeros((1, d)), np.ones(1), intercept=fit_intercept, standardise=False)
+    squares = np.diagonal(part.products[0])[:d] if fit_intercept else part.raw_squares()[:d]
+    design.shift = part.mean[0][:d].copy() if fit_intercept else np.zeros(d)
+    design.scale = np.where(squares > 0.0, np.sqrt(squares / total), 1.0)
+    alpha = float(getattr(penalty, "alpha", 0.0)) if getattr(penalty, "name", "") == "l2" else 0.0
+    bound = float(getattr(loss, "curvature_bound", lambda: math.inf)())
+    design.stiffen(np.full(d, alpha) if alpha else None, bound)
+    zero = np.zeros(design.size)
+    task = Pass(
+        table.declared, options, moments.schema, scanned.terms, loss, classes, design.shift, design.scale,
+        fit_intercept, total, zero, None,
+    )  # fmt: skip
+    risk = RemoteRisk(design, np.zeros(0), np.zeros(0), loss, make_penalty(penalty, design), table=table, task=task)
+    risk.null = told["null"] / total
+    start, first = told["start"], None
+    if len(start) == d + 2:
+        first = risk.at(design.join(np.array(start[1:-1]) / start[0], start[-1] / start[0]))
+    if first is None or not first.objective < risk.null:
+        first = risk.at(zero)
+    most = 100 if max_iter is None else max_iter
+    # A job more for who asks for more than eight digits: a step squares the error.
+    outcome = run(risk, newton(risk, first), tol=tol, max_iter=most, polish=int(tol <= 1e-8))
+    separated = ""
+    if classes and not alpha and risk.margin > 0.0:
+        separated = "the classes are separable: some plane has every example on its right side, and the loss falls for ever along it"
+    outcome = advised(outcome, "newton", tol, separated)
+    warn_unproven(outcome)
+    coef, intercept = design.split(outcome.point.theta)
+    statistics = {
+        "n": moments.n,
+        "sum_of_weights": total,
+        "fit_intercept": bool(fit_intercept),
+        "method": "newton",
+        "reason": "gradients and Hessians are summed by the engine, one job an iteration",
+        "iterations": len(outcome.trace) - 1,
+        "jobs": int(design.passes) + 1,
+        "seconds": outcome.trace[-1].seconds,
+    }
+    if classes:
+        statistics |= {"deviance": 2.0 * total * outcome.point.loss, "log_likelihood": -total * outcome.point.loss}
+    if not alpha and design.size <= WIDEST:
+        from ..batch.inference import covariance
+
+        order = np.roll(np.arange(design.size), int(fit_intercept))
+        if classes or getattr(loss, "name", "") == "poisson":
+            statistics["covariance"] = covariance(risk, outcome.point, total)[np.ix_(order, order)]
+    return Fit(coef, intercept, moments, classes, outcome.certificate, statistics)
