@@ -227,6 +227,8 @@ def test_stream_rows_double_and_json_ends_with_the_final_one(capsys, table):
         last["average_loss"] * 400, last["certificate"]["loss"], rel_tol=1e-9
     )
     assert last["regret"] == pytest.approx(last["certificate"]["loss"] - last["best_fixed_loss"])
+    bare = result(capsys, "stream", table / "t.csv", "--target", "y", "--learner", "widrow-hoff", "--no-certificate")
+    assert bare["certificate"]["advice"].startswith("--no-certificate")  # the command line's words, not Python's
 
 
 @pytest.mark.parametrize("learner", [["mixture"], ["widrow-hoff", "--rate", "1e-7"]])

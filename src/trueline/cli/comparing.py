@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 import time
 from typing import Any
@@ -15,6 +16,7 @@ from .iterated import one_fit
 
 ONLINE = ("mixture", "widrow-hoff", "normalised", "adagrad", "exponentiated", "recursive")
 ONLINE_CLASSES = ("mixture", "normalised", "adagrad", "exponentiated")
+FEW = 100  # rows
 NUMBERS = (
     ("least squares", "squared", "none"),
     ("ridge", "squared", "ridge"),
@@ -106,6 +108,8 @@ def solvers(
     for name, loss, penalty in CLASSES if binary else NUMBERS:
         alpha = "cv" if penalty != "none" else asked.alpha
         one = dataclasses.replace(asked, loss=loss, penalty=penalty, alpha=alpha)
+        with contextlib.suppress(TruelineError):  # a first use loads compiled code, which is no part of a method's time
+            fitted(one, loss, X[:FEW], y[:FEW], places[:FEW], schema)
         try:
             began = time.perf_counter()
             record, strength = fitted(one, loss, X, y, places, schema)
@@ -163,6 +167,8 @@ def streams(X: np.ndarray, y: np.ndarray, places: np.ndarray, folds: int, binary
     t = np.where(y == np.unique(y)[-1], 1.0, -1.0) if binary else y.astype(float)
     names = [f"x{j}" for j in range(X.shape[1])]
     for name in ONLINE_CLASSES if binary else ONLINE:
+        with contextlib.suppress(TruelineError):
+            learners.make(name, None, "auto", 2 if binary else 0, names, True).learn(X[:FEW], t[:FEW])
         try:
             began = time.perf_counter()
             record = learners.make(name, None, "auto", 2 if binary else 0, names, True)

@@ -61,10 +61,16 @@ def plain(value: Any) -> Any:
     return [float(v) for v in value] if np.ndim(value) else float(value)
 
 
+def spoken(advice: str) -> str:
+    """Advice in the words of the command line, where the library speaks of Python's."""
+    return advice.replace("certificate=False", "--no-certificate")
+
+
 def final_row(state: Any) -> dict[str, Any]:
     """The last row: everything, with the certificate."""
     proof = state.record.certificate()
     found = proof.to_dict()
+    found["advice"] = spoken(found["advice"])
     since = state.rows[-1] if state.rows else None
     last_weight = since["weight"] if since else 0.0
     last_loss = since["average_loss"] * last_weight if since else 0.0

@@ -91,9 +91,10 @@ def coefficient_table(rows: list[dict[str, Any]], room: int) -> str:
 def certificate_text(certificate: dict[str, Any]) -> str:
     """The certificate in one plain line."""
     from ..certify.records import from_dict
+    from .counting import spoken
 
     proof = from_dict(certificate)
-    proof = dataclasses.replace(proof, advice=proof.advice.replace("certificate=False", "--no-certificate"))
+    proof = dataclasses.replace(proof, advice=spoken(proof.advice))
     line = str(proof)
     if certificate.get("kind") in ("online", "stream") and not np.isfinite(proof.bound) and proof.advice:  # type: ignore[attr-defined]
         line = f"not proven: loss {proof.loss:.6g} over {proof.examples:,} examples; {proof.advice}"  # type: ignore[attr-defined]
