@@ -92,12 +92,17 @@ def plain(blocks: Iterable[tuple[np.ndarray, np.ndarray]]) -> np.ndarray:
     """Σ [X r]ᵀ[X r] in float64 over a few blocks, X left where it lies: BLAS needs half the work for XᵀX."""
     blocks = iter(blocks)
     X, rest = next(blocks)
-    square, side, corner = X.T @ X, X.T @ rest, rest.T @ rest
+    square, side, corner = X.T @ X, _beside(X, rest), rest.T @ rest
     for X, rest in blocks:
         square += X.T @ X
-        side += X.T @ rest
+        side += _beside(X, rest)
         corner += rest.T @ rest
     return np.block([[square, side], [side.T, corner]])
+
+
+def _beside(X: np.ndarray, rest: np.ndarray) -> np.ndarray:
+    """XᵀR; for two or three columns BLAS's product with a vector is faster than that of matrices."""
+    return X.T @ rest if rest.shape[1] > 3 else np.array([column @ X for column in rest.T]).T
 
 
 def _sigma(high: np.ndarray) -> np.ndarray:

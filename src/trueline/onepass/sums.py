@@ -1,6 +1,6 @@
 """Sums and products of some rows about a shift, not yet centred: what threads make of a piece of rows.
 
-At level 0 the products are BLAS's alone. Rows that lie ready are multiplied where they are, some 1,024 at a time; of
+At level 0 the products are BLAS's alone. Rows that lie ready are multiplied where they are, some 2,048 at a time; of
 columns that lie apart [x y 1] is gathered by tiles, sorted by fold, in a buffer that its thread keeps, and each fold's
 stretch of the tile is multiplied by itself. Above level 0 every block is shifted exactly and sliced (exact.py).
 """
@@ -172,9 +172,9 @@ def _plainly(rows: Given, chosen: Chosen, shift: np.ndarray) -> Iterator[tuple[n
     """√w·(x − c) and √w·[y − c, 1] block by block; x is not copied where it lies ready and its shift is 0."""
     d = rows.X.shape[1]
     ready = rows.direct and rows.weights is None and not shift[:d].any()
-    step = exact.fine_rows(len(shift))  # rows that a core's cache holds while they are multiplied twice
+    step = max(exact.fine_rows(len(shift)), 2 * exact.FINE_ROWS)
     buffer = None if ready else np.empty((step, d), order="F" if rows.by_columns else "C")
-    rest = np.ones((step, len(shift) - d + 1))
+    rest = np.ones((step, len(shift) - d + 1), order="F")
     for start in range(0, count(chosen), step):
         some = cut(chosen, start, start + step)
         X = rows.features(some)
