@@ -54,28 +54,45 @@ class ByName:
         """Learn one example of named features; the prediction made before the update."""
         layout = self._last_layout
         target = y if type(y) is float and self._real and -1e100 <= y <= 1e100 else self._target(y)
+        if layout is not None and type(features) is dict and len(features) == layout.size and weight == 1.0:
+            entry = layout.learn
+            if entry is not None:  # as _at_once, without its call: this is the way of nearly every example
+                score = entry(
+                    id(features),
+                    layout.place,
+                    target,
+                    layout.kind,
+                    layout.share,
+                    self.loss,
+                    self.geometry,
+                    self.general,
+                )
+                if score == score:
+                    if self.sums is not None or self.kept is not None:
+                        self._count_one(layout, target, 1.0, score)
+                    return score if self._identity else self.loss.mean(score)
         if weight != 1.0:
             inputs.weights([weight], 1)
-        if layout is None or type(features) is not dict or len(features) != layout.size:
-            features = inputs.named(features)
-            layout = self._layout(features, grow=True)
-        while layout.learn is not None and weight == 1.0 and type(features) is dict:
-            score = layout.learn(
-                id(features), layout.place, target, layout.kind, layout.share, self.loss, self.geometry, self.general
-            )
-            if score == score:
-                if self.counting:
-                    self._count_one(layout, target, 1.0, score)
-                return score if self._identity else self.loss.mean(score)
-            features = inputs.named(features)
-            last, layout = layout, self._layout(features, grow=True)
-            if layout is last:
-                break
         features = inputs.named(features)
-        layout = self._layout(features, grow=True)
+        last, layout = layout, self._layout(features, grow=True)
+        if layout is not last and type(features) is dict and weight == 1.0:
+            score = self._at_once(layout, features, target)
+            if score == score:
+                return score if self._identity else self.loss.mean(score)
         if len(self.heads) > 1:
             return self._learn_one_of_many(layout, features, y, weight)
         return self._learn_one_at_length(layout, features, target, weight, y)
+
+    def _at_once(self, layout: Layout, features: dict[str, float], target: float) -> float:
+        """The score before the update by the compiled entry, or NaN and nothing learned."""
+        if layout.learn is None:
+            return math.nan
+        score: float = layout.learn(
+            id(features), layout.place, target, layout.kind, layout.share, self.loss, self.geometry, self.general
+        )
+        if score == score and self.counting:
+            self._count_one(layout, target, 1.0, score)
+        return score
 
     def _target(self, y: Any) -> float:
         return math.nan if len(self.heads) > 1 else inputs.target(y, self.loss.targets)
@@ -110,19 +127,16 @@ class ByName:
     def predict_one(self, features: dict[str, float]) -> Any:
         """The prediction for one example of named features; names never seen count nothing."""
         layout = self._last_layout
-        if layout is None or type(features) is not dict or len(features) != layout.size:
-            features = inputs.named(features)
-            layout = self._layout(features, grow=False)
-        while layout.score is not None and type(features) is dict:
+        if layout is not None and type(features) is dict and len(features) == layout.size and layout.score is not None:
             score = layout.score(id(features), layout.place, layout.kind, self.general)
             if score == score:
                 return score if self._identity else self.loss.mean(score)
-            features = inputs.named(features)
-            last, layout = layout, self._layout(features, grow=False)
-            if layout is last:
-                break
         features = inputs.named(features)
-        layout = self._layout(features, grow=False)
+        last, layout = layout, self._layout(features, grow=False)
+        if layout is not last and layout.score is not None and type(features) is dict:
+            score = layout.score(id(features), layout.place, layout.kind, self.general)
+            if score == score:
+                return score if self._identity else self.loss.mean(score)
         if layout.score is None and len(self.heads) == 1 and not self.average:
             layout.bind(self.heads[0], self._due)
             layout.bind_score(self.general)
