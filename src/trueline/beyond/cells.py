@@ -1,7 +1,7 @@
 """A k-d tree of cells whose corners carry local fits, and what lies between them.
 
-Cells are halved at the median of their widest side until each holds few rows; a corner is shared by the cells that meet
-there. One variable: cubic Hermite between two values and slopes. Several: Σ λ_c·(f_c + ½∇f_c·(x − x_c)) with λ the
+Cells are halved at the median of their widest side until each holds few rows, and reach outwards only as far as their
+rows: a corner away from all rows would carry an extrapolation into the cell. Cells that meet in a corner share it. One variable: cubic Hermite between two values and slopes. Several: Σ λ_c·(f_c + ½∇f_c·(x − x_c)) with λ the
 multilinear weights of the corners, which is exact for quadratic functions.
 """
 
@@ -28,8 +28,16 @@ class Cells:
     vertices: np.ndarray
 
     @classmethod
-    def build(cls, Z: np.ndarray, most: int) -> Cells:
-        """Cells of at most ``most`` rows, or that cannot be halved any more."""
+    def build(cls, Z: np.ndarray, most: int, reach: float | None = None) -> Cells:
+        """Cells of at most ``most`` rows, or that cannot be halved any more.
+
+        Where rows are scarce such a cell is long, and a surface may bend in it unseen: cells of several variables that
+        are longer than ``reach``, 1.25 times the middle one's length, are halved further, down to an eighth of the rows.
+        """
+        if reach is None and Z.shape[1] > 1:
+            plain = cls.build(Z, most, np.inf)
+            reach = 1.25 * float(np.median((plain.upper - plain.lower).max(axis=1)))
+        reach = np.inf if reach is None else reach
         low, high = Z.min(axis=0), Z.max(axis=0)
         margin = 0.005 * (high - low) + 1e-10 * (1.0 + np.abs(high))
         side: list[int] = []
@@ -37,15 +45,21 @@ class Cells:
         child: list[list[int]] = []
         leaf: list[int] = []
         boxes: list[tuple[np.ndarray, np.ndarray]] = []
-        todo = [(np.arange(len(Z)), low - margin, high + margin, -1, 0)]
+        open_sides = (np.ones(Z.shape[1], dtype=bool),) * 2  # which sides no other cell touches
+        todo = [(np.arange(len(Z)), low, high, open_sides, -1, 0)]
         while todo:
-            rows, a, b, parent, which = todo.pop()
+            rows, a, b, (below, above), parent, which = todo.pop()
             here = len(side)
+            own = Z[rows]
+            a, b = np.where(below, own.min(axis=0) - margin, a), np.where(above, own.max(axis=0) + margin, b)
             if parent >= 0:
                 child[parent][which] = here
-            k = int(np.argmax(np.ptp(Z[rows], axis=0))) if len(rows) > most else -1
-            at = float(np.median(Z[rows, k])) if k >= 0 else 0.0
-            over = Z[rows, k] > at if k >= 0 else np.zeros(0, dtype=bool)
+            lengths = np.ptp(own, axis=0)
+            k = int(np.argmax(lengths))
+            if not (len(rows) > most or (8 * len(rows) > most and lengths[k] > reach)):
+                k = -1
+            at = float(np.median(own[:, k])) if k >= 0 else 0.0
+            over = own[:, k] > at if k >= 0 else np.zeros(0, dtype=bool)
             if k < 0 or not over.any() or over.all() or not a[k] < at < b[k]:
                 side.append(-1)
                 cut.append(0.0)
@@ -59,7 +73,11 @@ class Cells:
             leaf.append(-1)
             first, second = b.copy(), a.copy()
             first[k] = second[k] = at
-            todo += [(rows[~over], a, first, here, 0), (rows[over], second, b, here, 1)]
+            others = np.arange(len(a)) != k
+            todo += [
+                (rows[~over], a, first, (below, above & others), here, 0),
+                (rows[over], second, b, (below & others, above), here, 1),
+            ]
         lower, upper = np.array([box[0] for box in boxes]), np.array([box[1] for box in boxes])
         p = Z.shape[1]
         bits = (np.arange(2**p)[:, None] >> np.arange(p)) & 1
@@ -71,8 +89,9 @@ class Cells:
         )  # fmt: skip
 
     def holds(self, Z: np.ndarray) -> np.ndarray:
-        """Which rows lie inside the outer box."""
-        return ((self.lower.min(axis=0) <= Z) & (self.upper.max(axis=0) >= Z)).all(axis=1)
+        """Which rows lie inside their leaf's box."""
+        leaf = self.locate(Z)
+        return np.asarray(((self.lower[leaf] <= Z) & (self.upper[leaf] >= Z)).all(axis=1))
 
     def locate(self, Z: np.ndarray) -> np.ndarray:
         """The leaf of each row."""
