@@ -243,3 +243,15 @@ def test_a_story_of_everything_odd_is_still_one_page():
         )
     )
     assert not re.search(r"<(script|b|i|h|c|t|cmd)>", text) and json.dumps(text)
+
+
+def test_a_steep_cross_validation_curve_gets_a_logarithmic_axis():
+    alphas = np.geomspace(0.01, 100, 9)
+
+    def ticks(mean):
+        curve = {"name": "ridge", "alphas": alphas, "mean": mean, "error": 0.01 * mean, "level": None}
+        drawn = figures.cross_validation([curve])
+        return re.findall(r'text-anchor="end">([0-9.]+)</text>', drawn)  # the vertical axis
+
+    assert ticks(np.r_[1.05, 1.0, 1.1, 1.3, 2.0, 5.0, 20.0, 60.0, 90.0]) == ["1", "10", "100"]
+    assert "1.5" in ticks(np.linspace(1.0, 2.0, 9)) or "1.4" in ticks(np.linspace(1.0, 2.0, 9))

@@ -168,7 +168,7 @@ def cross_validation(curves: Sequence[dict[str, Any]]) -> str:
     steep = bool((every > 0).all()) and float(every.max()) > 8.0 * float(every.min())
     axes = Axes(
         (float(alphas.min()), float(alphas.max())), _ends(np.r_[every, level], log=steep), size=(720, 300), margins=(30, 20, 44, 62),
-        x_log=True, x_name="penalty alpha", y_name="cross-validated mean squared error",
+        x_log=True, y_log=steep, x_name="penalty alpha", y_name="cross-validated mean squared error",
     ).frame()  # fmt: skip
     entries = []
     for curve, style in zip(curves, STYLES):
