@@ -15,6 +15,7 @@ import numpy as np
 from ..certify.records import Certificate
 from ..data.rows import rows_of
 from ..errors import DataError, UsageError
+from ..parts.losses import LOSSES
 from ..parts.losses import loss as loss_part
 from ..parts.rates import Rate
 from ..threads import get_threads, one_blas_thread, started
@@ -83,7 +84,7 @@ class OnlineModel(Heads, ByName):
         self.width = 0  # features so far
         self._names: list[str] | None = []  # None: x0, x1, …
         self.sums: Sums | None = None
-        self.squared = type(self.loss).__name__ == "Squared" and type(self.loss).__module__ == "trueline.parts.losses"
+        self.squared = type(self.loss) is LOSSES["squared"]
         self.keep_sums = bool(keep_sums)
         self.kept: list[Any] | None = [] if keep_rows else None  # mistake rounds of each head, for a slack bound
         self.wrong = 0  # rounds whose most likely label was not the label
