@@ -19,7 +19,7 @@ from .gradient import Patience, backtrack, full_gradient
 from .risk import Point, Risk
 
 LARGEST_MATRIX = 3000
-SAMPLE_FROM = 100_000  # rows from which a sampled start repays itself
+SAMPLE_FROM = 20_000  # rows from which a sampled start repays itself
 
 
 def newton(risk: Risk, start: np.ndarray) -> Iterator[Point]:
