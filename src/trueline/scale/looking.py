@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from .._jit import teach
 from ..batch.design import Design
 from ..batch.duality import solve_symmetric
 from ..batch.risk import Risk, evaluate
@@ -44,6 +45,7 @@ class Look:
     intercept: bool = True
 
     def run(self, number: int, tables: Any) -> bytes:
+        teach(self.loss)  # it came by pickle, and compiled code that this worker lacks must know its methods
         encoder = statistic.encoder_of(number, tables, self.declared, self.options)
         if encoder is None:
             return statistic.NOTHING

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from .._jit import teach
 from ..batch.design import Design
 from ..batch.duality import NO_OFFSET, conjugate_sum, upper_conjugate_sum
 from ..batch.risk import Risk
@@ -42,6 +43,7 @@ class Pass:
     before: tuple[np.ndarray, np.ndarray] | None
 
     def run(self, number: int, tables: Any) -> bytes:
+        teach(self.loss)
         encoder = statistic.encoder_of(number, tables, self.declared, self.options)
         if encoder is None:
             return statistic.NOTHING
