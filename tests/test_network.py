@@ -171,4 +171,10 @@ def test_divergence_is_told_and_undone(data):
     model = tl.NeuralNetwork((5,), rate=1e3, batch_size=1, optimizer="gradient", random_state=0)
     with pytest.raises(tl.DataError, match="smaller rate"):
         model.partial_fit(X * 1e6, y)
-    assert np.isfinite(model.record_.theta).all()
+    assert not hasattr(model, "record_"), "nothing was learned, so nothing is fitted"
+    model = tl.NeuralNetwork((5,), "relu", rate=1e3, batch_size=1, optimizer="gradient", random_state=0)
+    model.partial_fit(X[:1] * 1e-6, y[:1] * 1e-6)
+    before = model.record_.theta.copy()
+    with pytest.raises(tl.DataError, match="smaller rate"):
+        model.partial_fit(X * 1e6, y)
+    np.testing.assert_array_equal(model.record_.theta, before)

@@ -120,7 +120,8 @@ class RidgePath:
         A product of d terms wanders by about √d roundings of its largest partial sums; those are larger than the sum
         itself where columns are nearly dependent.
         """
-        if not isinstance(X, np.ndarray) or self.d < 16 or not self.values[0] > 0:
+        small, large = self.spread.min(), self.spread.max()
+        if not isinstance(X, np.ndarray) or self.d < 16 or not self.values[0] > 0 or small < 1e-12 or large > 1e12:
             return np.inf
         return float(
             2 * np.sqrt(self.d) * 2.0**-24 * np.sqrt(self.part.weight[0] * (self._whitening() ** 2).sum(0).max())
@@ -158,9 +159,9 @@ class RidgePath:
         X = X.tocsr() if sparse else X
 
         if single:
-            straight = turn @ rotated
-            unit = 1.0 / self.spread
-            white, kept = self._whitening().astype(np.float32), self.values[:, None] * inverse
+            straight, back = thin(turn @ rotated)
+            white = (self._whitening() / self.spread[:, None]).astype(np.float32)
+            kept, kept_back = thin(self.values[:, None] * inverse)
 
         def work(run: slice) -> Iterator[tuple[slice, np.ndarray, np.ndarray]]:
             size = run.stop - run.start
@@ -175,12 +176,13 @@ class RidgePath:
                 Z, Q, E, L = centred[:m], turned[:m], errors[:m], levers[:m]
                 np.subtract(X[rows].toarray() if sparse else X[rows], mean[:d], out=Z)
                 if single:
-                    np.matmul(Z, straight, out=E)
-                    np.multiply(Z, unit, out=scaled[:m], casting="same_kind")
+                    np.matmul(Z @ straight, back, out=E)
+                    np.copyto(scaled[:m], Z, casting="same_kind")
                     np.matmul(scaled[:m], white, out=Q)
+                    np.multiply(Q, Q, out=Q)
                     # In double again: rounding is then the same for every penalty, and does not decide between them.
-                    np.multiply(Q, Q, out=Z, dtype=np.float64)
-                    np.matmul(Z, kept, out=L)
+                    np.copyto(Z, Q)
+                    np.matmul(Z @ kept, kept_back, out=L)
                 else:
                     np.matmul(Z, turn, out=Q)
                     np.matmul(Q, rotated, out=E)
@@ -199,6 +201,18 @@ class RidgePath:
                 yield rows, found, L
 
         return work
+
+
+def thin(M: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """M as a product of two, as thin as rounding allows: penalties that differ little are nearly one direction.
+
+    >>> left, right = thin(np.outer([1.0, 2.0, 3.0], [1.0, -1.0]))
+    >>> left.shape, right.shape
+    ((3, 1), (1, 2))
+    """
+    U, sizes, V = np.linalg.svd(M, full_matrices=False)
+    rank = max(1, int((sizes > 4e-16 * sizes[0]).sum()))
+    return np.ascontiguousarray(U[:, :rank] * sizes[:rank]), np.ascontiguousarray(V[:rank])
 
 
 def held_out(part: Part, coefs: np.ndarray, intercepts: np.ndarray, d: int) -> np.ndarray:
