@@ -289,3 +289,39 @@ def test_dates_in_ndjson_are_read_as_in_csv(tmp_path):
     json, csv = (tl.LinearRegression().fit(str(tmp_path / name), target="y") for name in ("a.ndjson", "a.csv"))
     assert list(json.feature_names_in_) == ["day", "time"]
     assert np.array_equal(json.coef_, csv.coef_)
+
+
+def test_blanks_around_numbers_are_not_text(tmp_path):
+    text = "x,z,word,y\n" + "".join(f"{k}, {k * 0.5} , a{k % 2},{k}\n" for k in range(50)) + "7, NA, a1,3\n"
+    path = write(tmp_path, "t.csv", text)
+    for source in (path, io.BytesIO(text.encode())):
+        opened = open_source(source)
+        assert [opened.dtypes[name] for name in opened.names] == [pl.Float64, pl.Float64, pl.String, pl.Float64]
+        found = pl.concat(opened.frames())
+        assert found["z"].to_list() == [k * 0.5 for k in range(50)] + [None]
+    late = write(tmp_path, "late.csv", "x,y\n" + " 1,2\n" * 10_001 + "foo,3\n")
+    with pytest.raises(DataError, match=r"column 'x' of .* holds 'foo' where a number was expected"):
+        rows_of(late)
+
+
+def test_quoted_names_are_unescaped(tmp_path):
+    text = '"a""b","c,d",y\n1,2,3\n2,3,4\n'
+    for source in (write(tmp_path, "t.csv", text), io.BytesIO(text.encode())):
+        opened = open_source(source)
+        assert opened.names == ['a"b', "c,d", "y"]
+        assert pl.concat(opened.frames()).rows() == [(1, 2, 3), (2, 3, 4)]
+
+
+def test_a_named_pipe_is_read_as_it_flows(tmp_path):
+    path = str(tmp_path / "pipe")
+    os.mkfifo(path)
+    writer = threading.Thread(target=lambda: Path(path).write_text(GOOD), daemon=True)
+    writer.start()
+    assert rows_of(path).tolist() == [[1, 2], [2, 3], [4, 4]]
+    writer.join(timeout=10)
+
+
+def test_a_stray_word_is_named_with_its_line(tmp_path):
+    path = write(tmp_path, "t.csv", "x,y\n" + "".join(f"{'foo' if k == 30 else k % 5},{k}\n" for k in range(60)))
+    with pytest.raises(DataError, match=r"column 'x' of .*t.csv holds 'foo' in line 32 where 59 other values"):
+        tl.scan(path, target="y")

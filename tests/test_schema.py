@@ -473,3 +473,62 @@ def test_columns_of_identifiers_are_refused_with_their_remedy(levels, rows, told
     assert tl.scan(table, target="y", features=["x"]).terms == ("x",)
     few = {"name": ["ann", "bob", "cat", "dan"], "y": [1.0, 2.0, 4.0, 3.0]}
     assert len(tl.scan(few, target="y").terms) == 4
+
+
+@pytest.mark.parametrize(
+    ("columns", "options", "told"),
+    [
+        ({"c": ["a", "b"] * 3, "c[b]": [1.0, 2, 3, 5, 2, 9]}, {}, r"term 'c\[b\]' .* level of column 'c'; rename"),
+        ({"c[a]": [1.0, 2, 3, 5, 2, 9], "c": ["a", "b"] * 3}, {}, r"term 'c\[a\]' .* level of column 'c'; rename"),
+        ({"a": ["x][y", "z"] * 3, "a[x]": ["y", "z"] * 3}, {}, r"term 'a\[x\]\[y\]' .*'a'.*'a\[x\]'; rename"),
+        (
+            {"c": ["missing", None, "a"] * 2},
+            {"missing": "indicator"},
+            r"term 'c\[missing\]' .*the missing values of column 'c'; rename",
+        ),
+        ({"a": [1.0, None, 3.0] * 2, "a[missing]": [1.0, 2, 3, 5, 2, 9]}, {"missing": "mean"}, r"'a\[missing\]'.*rename"),
+        ({"(intercept)": [1.0, 2, 3, 5, 2, 9]}, {}, r"column '\(intercept\)' .* constant term; rename the column"),
+    ],
+)  # fmt: skip
+def test_two_terms_of_one_name_are_refused(columns, options, told):
+    import trueline as tl
+
+    data = columns | {"y": [2.0, 3.0, 5.0, 4.0, 2.0, 1.0]}
+    with pytest.raises(DataError, match=told):
+        list(encode(data, target="y", **options))
+    with pytest.raises(DataError, match=told):
+        tl.scan(data, target="y", **options)
+
+
+def test_parts_whose_levels_make_one_term_are_not_merged():
+    parts = [
+        {"a": ["x][y", "u"], "a[x]": ["u", "v"], "y": [1.0, 2.0]},
+        {"a": ["u", "v"], "a[x]": ["y", "u"], "y": [1.0, 2.0]},
+    ]
+    first, second = (scanned(part, target="y")[0].schema for part in parts)
+    with pytest.raises(DataError, match=r"term 'a\[x\]\[y\]' .*; rename"):
+        first.merge(second)
+
+
+@pytest.mark.parametrize("word", ["foo", ".", "5%"])
+def test_a_stray_word_among_numbers_is_refused_with_its_row(word):
+    few = [str(k % 7) for k in range(200)]  # few levels, so that only the rows can tell
+    few[56] = word
+    y = list(np.arange(200.0))
+    with pytest.raises(DataError, match=rf"column 'x' .* holds '{word.replace('.', '[.]')}' in row 57 where 199 other"):
+        list(encode({"x": few, "y": y}, target="y"))
+    with pytest.raises(DataError, match=r"target 'x' .* in row 57 where 199 other values are numbers"):
+        list(encode({"x": few, "y": y}, target="x", labels=True))
+    assert scanned({"x": few, "y": y}, target="y", categories=["x"])[0].schema.columns[0].kind == "category"
+    codes = ["4+" if k % 5 == 0 else str(k % 5) for k in range(200)]
+    assert len(scanned({"x": codes, "y": y}, target="y")[0].schema.terms) == 4
+
+
+@pytest.mark.parametrize(("classes", "rows", "refused"), [(101, 900, 1), (100, 900, 0), (30, 59, 1), (20, 20, 0)])
+def test_a_target_of_too_many_classes_is_refused(classes, rows, refused):
+    data = {"x": np.arange(float(rows)), "y": [f"c{k % classes}" for k in range(rows)]}
+    if refused:
+        with pytest.raises(DataError, match=rf"target 'y' .* {classes} different values .* in {rows} rows.*squared"):
+            list(encode(data, target="y", labels=True))
+    else:
+        assert len(scanned(data, target="y", labels=True)[0].target_levels) == classes

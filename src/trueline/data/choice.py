@@ -9,6 +9,8 @@ from .formula import Formula
 from .read import Source
 from .refusals import unknown_column
 
+INTERCEPT = "(intercept)"
+
 
 def choose(
     source: Source,
@@ -33,9 +35,22 @@ def choose(
     if len(set(chosen)) < len(chosen):
         twice = next(name for name in chosen if chosen.count(name) > 1)
         raise UsageError(f"feature {twice!r} is named twice", where=twice)
+    reserved = next((name for name in chosen if name.lower() == INTERCEPT), None)
+    if reserved is not None:
+        raise DataError(
+            f"column {reserved!r} of {source.describe} has the name of the model's own constant term; rename the column",
+            where=reserved,
+        )
     if not chosen:
         raise DataError(f"{source.describe} has no column left to learn from besides the target", where="features")
     return chosen
+
+
+def text_of(source: Source, names: Sequence[str | None], categories: Sequence[str]) -> list[str]:
+    """Those of the names that are columns of plain text, and that nobody called categories."""
+    import polars as pl
+
+    return [n for n in names if n is not None and n not in categories and source.dtypes[n] == pl.String]
 
 
 def others(names: Sequence[str], *used: str | None) -> list[str]:

@@ -14,12 +14,13 @@ import numpy as np
 
 from ..errors import DataError
 from .blocks import Block, Columns
-from .choice import check_formula_options, choose, one_of, others, parsed
+from .choice import check_formula_options, choose, one_of, others, parsed, text_of
 from .columns import as_numbers, check_levels, codes, kind_of, numbers
 from .folds import FoldRule, compile_for, hash_of_columns
 from .read import Source, open_source
-from .refusals import missing_value, ragged, refuse_infinite, refuse_undefined
+from .refusals import missing_value, ragged, refuse_infinite, refuse_undefined, same_term
 from .schema import MISSING_POLICIES, UNSEEN_POLICIES, Column, Schema
+from .stray import Stray, refuse_classes
 from .vectors import Target, Weights
 from .watch import Means, Watch
 
@@ -123,11 +124,13 @@ class Encoder:
         self._levels: dict[str, dict[str, int]] = {n: {} for n in chosen if self._kinds[n] == "category"}
         self._terms: list[str] = list(self._plain)
         self._place = {term: k for k, term in enumerate(self._terms)}
+        self._owners: dict[str, str] = {}  # of the terms that are not columns themselves
         self._features = chosen
         self._given_target = Target(target, opened, missing, labels)
         self._given_weights = Weights(weights, opened, missing)
         self._watch = Watch()
         self._means = Means()
+        self._stray = Stray(text_of(opened, [*self._levels, target], categories))
         self._gaps = dict.fromkeys(chosen, 0)
         hashed = self.rule is None or (self.rule.group is None and not self.rule.blocks)
         plain = not self._levels and self.formula is None and weights is None
@@ -208,6 +211,7 @@ class Encoder:
         describe, row = self.source.describe, self._row
         values = numbers(frame, self._plain, [self._kinds[name] for name in self._plain], describe)
         complete = refuse_infinite(values, self._plain, row, describe)
+        self._stray.see(frame, row)
         y = self._given_target.values(frame, row)
         weights = self._given_weights.values(frame, row)
         found = {name: self._codes(frame, name) for name in self._levels}
@@ -297,22 +301,25 @@ class Encoder:
         made = codes(frame.get_column(name), levels, grow=True)
         if len(levels) > before:
             check_levels(name, list(levels), self.source.describe)
-            self._grow([f"{name}[{level}]" for level in list(levels)[before:]])
+            self._grow([f"{name}[{level}]" for level in list(levels)[before:]], f"a level of column {name!r}")
         return made
 
-    def _grow(self, terms: Sequence[str]) -> None:
+    def _grow(self, terms: Sequence[str], owner: str) -> None:
         for term in terms:
             if term not in self._place:
                 self._place[term] = len(self._terms)
                 self._terms.append(term)
+                self._owners[term] = owner
+            elif self._owners.get(term) != owner:
+                raise same_term(term, self._owners.get(term, "the column of that name"), owner, self.source.describe)
 
     def _design(self, values: np.ndarray, gaps: np.ndarray | None, found: dict[str, np.ndarray]) -> np.ndarray:
         lacking: dict[str, np.ndarray] = {}
         if gaps is not None:
             lacking = {name: gaps[:, j] for j, name in enumerate(self._plain) if gaps[:, j].any()}
         lacking |= {name: c == -1 for name, c in found.items() if (c == -1).any()}
-        self._grow([f"{name}[missing]" for name in lacking])
         for name, gap in lacking.items():
+            self._grow([f"{name}[missing]"], f"the missing values of column {name!r}")
             self._gaps[name] += int(gap.sum())
         if len(self._terms) == len(self._plain):
             return values
@@ -396,6 +403,9 @@ class Encoder:
 
     def _finish(self) -> None:
         describe = self.source.describe
+        self._stray.refuse(self.source, self.target)
+        if self._given_target.kind == "category":
+            refuse_classes(str(self.target), self.target_levels, self._kept, describe)
         if self._kept == 0:
             raise DataError(f"no row of {describe} is complete: all {self._row} have a missing value", where="missing")
         if self.weights is not None and self._weight_total == 0:

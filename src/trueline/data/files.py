@@ -55,6 +55,11 @@ def resolve(path: str) -> list[str]:
     )
 
 
+def is_pipe(path: str) -> bool:
+    """Whether a path is a pipe, such as the shell's ``<(command)``: it can be read once and not sought in."""
+    return not _REMOTE.match(path) and Path(path).is_fifo()
+
+
 def file_format(path: str) -> str:
     """One of csv, tsv, text, parquet, ipc, ndjson; by suffix, otherwise by the first bytes."""
     bare = re.sub(r"\.(gz|zst|zstd)$", "", path.lower())
@@ -73,7 +78,8 @@ def file_format(path: str) -> str:
             file.seek(0, os.SEEK_END)
             size = file.tell()
     except OSError as error:
-        raise DataError(f"cannot read {path}: {error.strerror}", where=path) from None
+        told = error.strerror or "it is a pipe, which is read only alone or as '-', standard input"
+        raise DataError(f"cannot read {path}: {told}", where=path) from None
     if size == 0:
         raise DataError(f"{path} is empty: a table needs a header and at least one row", where=path)
     found = FORMATS.get(suffix) or sniff(head)
@@ -136,6 +142,11 @@ def scan_files(paths: Sequence[str], kind: str, separator: str | None) -> pl.Laz
     }
     schema = pl.scan_csv(list(paths), infer_schema_length=INFERENCE_ROWS, **options).collect_schema()
     made = pl.scan_csv(list(paths), schema=widened(schema), **options)
+    doubled = {name: name.replace('""', '"') for name in schema if '""' in name}  # Polars leaves them so
+    made = made.rename(doubled) if doubled else made
+    text = [doubled.get(name, name) for name, dtype in schema.items() if dtype == pl.String]
+    if text:
+        made = made.with_columns(padded_numbers(made.select(text).head(INFERENCE_ROWS).collect()))
     if all(dtype == pl.String for dtype in schema.values()) and not made.head(1).collect().height:
         raise DataError(f"{first} has a header but no rows", where=first)
     return made
@@ -163,6 +174,26 @@ def iso_dates(frame: pl.DataFrame) -> list[pl.Expr]:
     return found
 
 
+def padded_numbers(frame: pl.DataFrame) -> list[pl.Expr]:
+    """Columns of text that hold numbers with blanks around them in all of these rows, as numbers."""
+    import polars as pl
+
+    def number(name: str) -> pl.Expr:
+        bare = pl.col(name).str.strip_chars()
+        return pl.when(bare.is_in(MISSING_MARKS)).then(None).otherwise(bare).cast(pl.Float64).alias(name)
+
+    found = []
+    for name, dtype in frame.schema.items():
+        text = frame.get_column(name).drop_nulls() if dtype == pl.String else None
+        # Without blanks Polars has judged already.
+        if text is None or not len(text) or not (text.str.strip_chars() != text).any():
+            continue
+        with contextlib.suppress(pl.exceptions.PolarsError):
+            if frame.select(number(name)).to_series().count():
+                found.append(number(name))
+    return found
+
+
 def widened(schema: Any) -> Any:
     """Whole numbers as float64, and columns empty so far too."""
     import polars as pl
@@ -180,7 +211,7 @@ def check_header(cells: Sequence[str], separator: str, describe: str, told: bool
             shown = {"\t": "tab"}.get(other, other)
             raise DataError(
                 f"{describe} has one column, {cells[0][:60]!r}: it looks separated by {shown!r}, not {separator!r}; "
-                f"give separator={other!r}",
+                f"give separator={other!r} (`trueline fit --separator {shown!r}`)",
                 where=describe,
             )
     check_names(cells, describe)

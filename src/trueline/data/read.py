@@ -298,6 +298,8 @@ def _pieces(table: Any, block_rows: int | None, separator: str | None) -> Iterat
 def _open_path(path: str, block_rows: int | None, separator: str | None) -> Source:
     if path == "-":
         return _open_stream(streams.standard_input(), "standard input", block_rows, separator)
+    if files.is_pipe(path):
+        return _open_stream(open(path, "rb"), path, block_rows, separator)
     return _open_files(files.resolve(path), block_rows, separator)
 
 

@@ -24,6 +24,13 @@ def unknown_column(name: str, known: Sequence[str], *, what: str = "column", sou
     return UsageError(f"there is no {what} {name!r}{place}{nearest(name, known)}", where=name)
 
 
+def same_term(term: str, one: str, other: str, describe: str) -> DataError:
+    """Two parts of the design that would have the same name, and so be taken for one."""
+    return DataError(
+        f"term {term!r} of {describe} would stand for {one} and for {other}; rename the column", where=term
+    )
+
+
 def explain(error: Exception, *, describe: str, names: Sequence[str] = (), paths: Sequence[str] = ()) -> TruelineError:
     """The refusal to raise in the place of an error of Polars."""
     text = str(error).strip().split("\n")[0]
@@ -42,7 +49,7 @@ def explain(error: Exception, *, describe: str, names: Sequence[str] = (), paths
     if parsed:
         value, dtype, column = parsed.groups()
         wanted = {"f64": "a number", "bool": "true or false", "date": "a date"}.get(dtype, dtype)
-        lines = ((path, _line_with(path, column, value)) for path in paths)
+        lines = ((path, line_with(path, column, value)) for path in paths)
         place = next(
             (f" in line {line}" + (f" of {path}" if len(paths) > 1 else "") for path, line in lines if line), ""
         )
@@ -50,6 +57,12 @@ def explain(error: Exception, *, describe: str, names: Sequence[str] = (), paths
             f"column {column!r} of {describe} holds {value!r}{place} where {wanted} was expected; "
             "correct the value, or leave the cell empty and say how missing values are to be treated",
             where=column,
+        )
+    converted = re.search(r"conversion from `str` to `f64` failed in column '(.*?)' .*?: \[\"(.*?)\"", text)
+    if converted:
+        return DataError(
+            f"column {converted[1]!r} of {describe} holds {converted[2]!r} where a number was expected; correct the value",
+            where=converted[1],
         )
     if "utf-8" in text.lower() or "utf8" in text.lower():
         return DataError(f"{describe} is not UTF-8 text; convert it to UTF-8", where=describe)
@@ -135,7 +148,8 @@ def ragged(path: str) -> DataError | None:
     return None
 
 
-def _line_with(path: str, column: str, value: str) -> int | None:
+def line_with(path: str, column: str, value: str) -> int | None:
+    """The first line of a delimited file that holds this value in this column."""
     if not _is_delimited(path):
         return None
     place = None

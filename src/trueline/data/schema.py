@@ -21,7 +21,7 @@ import numpy as np
 from ..errors import DataError, UsageError, nearest
 from .blocks import Block
 from .columns import codes, numbers
-from .refusals import missing_value, refuse_infinite, refuse_undefined
+from .refusals import missing_value, refuse_infinite, refuse_undefined, same_term
 from .row import RowEncoder
 
 if TYPE_CHECKING:
@@ -319,6 +319,7 @@ class Schema:
                 "two scans of different columns, targets or missing policies cannot be merged", where="schema"
             )
         columns = tuple(_merged(mine, theirs) for mine, theirs in zip(self.columns, other.columns))
+        _refuse_same_terms(columns)
         return dataclasses.replace(
             self,
             columns=columns,
@@ -354,6 +355,17 @@ def _merged(mine: Column, theirs: Column) -> Column:
     else:
         fill = mine.fill if mine.observed else theirs.fill
     return Column(mine.name, mine.kind, levels, fill, total, mine.missing + theirs.missing)
+
+
+def _refuse_same_terms(columns: Sequence[Column]) -> None:
+    """Levels that met only now may make a term that another column has."""
+    owners: dict[str, str] = {}
+    for column in columns:
+        for term in column.raw_terms:
+            if term in owners:
+                one, another = f"column {owners[term]!r}", f"column {column.name!r}"
+                raise same_term(term, one, another, "the merged parts")
+            owners[term] = column.name
 
 
 def _by_level(column: Column, levels: Sequence[str]) -> list[float]:

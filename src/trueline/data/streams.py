@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from ..errors import DataError
-from .files import INFERENCE_ROWS, MISSING_MARKS, check_header, check_names, iso_dates, sniff, widened
+from .files import INFERENCE_ROWS, MISSING_MARKS, check_header, check_names, iso_dates, padded_numbers, sniff, widened
 from .refusals import explain, header_cells
 
 if TYPE_CHECKING:
@@ -54,6 +54,7 @@ def _text_frames(
 
     schema: Any = None
     dates: Any = None
+    numbers: Any = ()
     chosen = separator or ","
     options: dict[str, Any] = {}
     line = 1
@@ -84,7 +85,8 @@ def _text_frames(
                             where=describe,
                         )
                     options.pop("new_columns")
-                frame = pl.read_csv(text, schema=schema, **options)
+                    numbers = padded_numbers(guess)
+                frame = pl.read_csv(text, schema=schema, **options).with_columns(numbers)
         except DataError:
             raise
         except Exception as error:
