@@ -245,3 +245,33 @@ def test_a_name_that_would_paint_the_screen_is_shown_harmless(tmp_path, capsys):
     assert main(["fit", str(tmp_path / "t.csv"), "--target", "y"]) == 0
     out = capsys.readouterr().out
     assert "\033" not in out and "\\x1b[31mred" in out
+
+
+@pytest.mark.parametrize(
+    ("text", "more", "words"),
+    [
+        ("c,c[b],y\na,1,2\nb,2,3\na,3,5\nb,5,4\na,2,2\nb,9,1\n", "", ["'c[b]'", "rename"]),
+        ("(intercept),y\n1,2\n2,3\n3,5\n4,4\n", "", ["'(intercept)'", "rename"]),
+        ("x,y\n" + "".join(f"{k},{'foo' if k == 9 else k / 7}\n" for k in range(200)), "", ["'foo' in line 11", "'y'"]),
+        ("x,y\n" + "".join(f"{k},u{k}\n" for k in range(200)), "", ["200 different values", "--loss squared"]),
+        ("x,y\n" + "".join(f"{k},{k / 7}\n" for k in range(200)), "--loss logistic", ["200 different", "--loss squared"]),
+        ("x,y\n" + "".join(f"{'.' if k == 9 else k % 5},{k}\n" for k in range(200)), "", ["'.' in line 11", "'x'"]),
+    ],
+    ids=["terms", "intercept", "target", "names", "logistic", "feature"],
+)  # fmt: skip
+def test_what_was_once_fitted_silently_is_refused(tmp_path, capsys, text, more, words):
+    (tmp_path / "t.csv").write_text(text)
+    assert main(["fit", str(tmp_path / "t.csv"), "-t", "y", *more.split()]) == 3
+    said = capsys.readouterr().err.strip()
+    assert "\n" not in said and all(word in said for word in words), said
+
+
+def test_a_pipe_of_the_shell_is_read(place, capsys):
+    reading, writing = os.pipe()
+    os.write(writing, GOOD.encode())
+    os.close(writing)
+    try:
+        assert main(["fit", f"/dev/fd/{reading}", "-t", "y", "--json"]) == 0
+    finally:
+        os.close(reading)
+    assert json.loads(capsys.readouterr().out)["n"] == 40

@@ -429,3 +429,45 @@ def test_blocks_are_read_ahead_in_order_and_errors_come_through():
     stopped = ahead(iter(range(1000)))
     assert next(stopped) == 0
     stopped.close()
+
+
+def test_a_separator_is_told_to_every_command_that_reads_tables(table, tmp_path, capsys):
+    frame = pl.read_csv(table / "t.csv").select("x", "z", "colour", "y")
+    frame.write_csv(tmp_path / "semi.csv", separator=";")
+    frame.write_csv(tmp_path / "tabs.csv", separator="\t")
+    semi, saved = tmp_path / "semi.csv", tmp_path / "m.tl"
+    code, _, err = run(capsys, "fit", semi, "-t", "y")
+    assert code == 3 and "--separator ';'" in err
+    told = ("--separator", ";")
+    found = result(capsys, "fit", semi, "-t", "y", "-o", saved, *told)
+    plain = result(capsys, "fit", table / "t.csv", "-t", "y", "--features", "x,z,colour")
+    assert found["coefficients"] == plain["coefficients"]
+    assert result(capsys, "fit", tmp_path / "tabs.csv", "-t", "y", "--separator", "tab")["n"] == 400
+    code, out, _ = run(capsys, "predict", saved, semi, "--separator=;")
+    assert code == 0 and len(out.splitlines()) == 401
+    assert result(capsys, "evaluate", saved, semi, *told)["n"] == 400
+    assert run(capsys, "verify", saved, semi, *told)[0] == 0
+    code, _, err = run(capsys, "fit", semi, "-t", "y", "--separator", "ab")
+    assert code == 2 and "--separator is one character" in err
+    code, _, err = run(capsys, "fit", semi, "-t", "y", "--engine", "dask", *told)
+    assert code == 2 and "--separator does not go with --engine" in err
+
+
+def test_typer_reads_a_separator_too(table, tmp_path, capsys):
+    from trueline.cli.tree import load
+
+    pl.read_csv(table / "t.csv").write_csv(tmp_path / "semi.csv", separator=";")
+    command = load("fit")
+    words = [str(tmp_path / "semi.csv"), "-t", "y", "--features", "x,z", "--separator", ";", "--json"]
+    with command.make_context("trueline fit", words) as context:
+        command.invoke(context)
+    assert json.loads(capsys.readouterr().out)["n"] == 400
+
+
+def test_the_targets_that_get_logistic_regression_are_those_of_the_help(tmp_path, capsys):
+    rng = np.random.default_rng(4)
+    x = rng.normal(size=100)
+    for low, high, loss in ((0, 1, "logistic"), (False, True, "logistic"), ("a", "b", "logistic"), (1, 2, "squared")):
+        y = [high if up else low for up in x + rng.normal(size=100) > 0]
+        pl.DataFrame({"x": x, "y": y}).write_csv(tmp_path / "t.csv")
+        assert result(capsys, "fit", tmp_path / "t.csv", "-t", "y")["loss"] == loss

@@ -19,11 +19,12 @@ PLAIN = {int: re.compile(r"[0-9]+"), float: re.compile(r"[0-9]+(\.[0-9]*)?|\.[0-
 
 
 class Argument:
-    """A value by its place."""
+    """A value by its place; ``beside`` are options that belong to it, so that every command with it has them."""
 
-    def __init__(self, *, help: str, show_default: bool = True) -> None:
+    def __init__(self, *, help: str, show_default: bool = True, beside: dict[str, Option] | None = None) -> None:
         self.flags: tuple[str, ...] = ()
         self.help, self.show_default = help, show_default
+        self.beside = beside or {}
 
 
 class Option(Argument):
@@ -34,6 +35,14 @@ class Option(Argument):
         self.flags = flags
 
 
+class Told(list[str]):
+    """The values of an argument, and what the options beside it said."""
+
+    def __init__(self, values: Sequence[str], told: dict[str, str]) -> None:
+        super().__init__(values)
+        self.told = told
+
+
 def declared(function: Callable[..., Any]) -> dict[str, tuple[Any, Any]]:
     """(type, declaration) of each parameter; the declaration is None for what was declared in other words."""
     found = {}
@@ -41,7 +50,20 @@ def declared(function: Callable[..., Any]) -> dict[str, tuple[Any, Any]]:
         if name != "return":
             kind, *notes = typing.get_args(hint) if hasattr(hint, "__metadata__") else (hint,)
             found[name] = kind, next((note for note in notes if isinstance(note, Argument)), None)
-    return found
+    return found | {name: (str | None, option) for name, option in _beside(found).items()}
+
+
+def _beside(found: dict[str, tuple[Any, Any]]) -> dict[str, Option]:
+    return {name: option for _, note in found.values() if note is not None for name, option in note.beside.items()}
+
+
+def _together(function: Callable[..., Any], values: dict[str, Any]) -> dict[str, Any]:
+    """The values with which to call: options beside an argument go with it."""
+    for name, (_, note) in declared(function).items():
+        told = {option: values.pop(option, None) for option in (note.beside if note is not None else ())}
+        if any(value is not None for value in told.values()):
+            values[name] = Told(values[name], {k: v for k, v in told.items() if v is not None})
+    return values
 
 
 def read(function: Callable[..., Any], given: Sequence[str]) -> dict[str, Any] | None:
@@ -100,26 +122,39 @@ def read(function: Callable[..., Any], given: Sequence[str]) -> dict[str, Any] |
     if loose or "" in values.values():
         return None
     missing = (p for p in inspect.signature(function).parameters.values() if p.default is p.empty)
-    return values if all(p.name in values for p in missing) else None
+    return _together(function, values) if all(p.name in values for p in missing) else None
 
 
 def for_typer(function: Callable[..., Any]) -> Callable[..., Any]:
     """The same function, declared in Typer's words."""
     import typer
 
-    def told(hint: Any, note: Any) -> Any:
+    heard: dict[str, Any] = {}  # of options beside an argument, which the function itself does not have
+
+    def told(hint: Any, note: Any, **more: Any) -> Any:
         kind: Any = typer.Option if isinstance(note, Option) else typer.Argument
-        return typing.Annotated[hint, kind(*note.flags, help=note.help, show_default=note.show_default)]
+        return typing.Annotated[hint, kind(*note.flags, help=note.help, show_default=note.show_default, **more)]
+
+    def hearing(name: str) -> Callable[[str | None], None]:
+        def hear(value: str | None) -> None:
+            heard[name] = value
+
+        return hear
 
     @functools.wraps(function)
     def call(*args: Any, **values: Any) -> Any:
-        return function(*args, **values)
+        return function(*args, **_together(function, values | heard))
 
-    hints = {name: told(*pair) for name, pair in declared(function).items() if pair[1] is not None}
+    known = declared(function)
+    hints = {name: told(*pair) for name, pair in known.items() if pair[1] is not None}
+    for name in _beside(known):
+        hints[name] = told(*known[name], callback=hearing(name), expose_value=False)
     if not hints:
         return function
     signature = inspect.signature(function)
     own = [p.replace(annotation=hints.get(p.name, p.annotation)) for p in signature.parameters.values()]
+    alone = inspect.Parameter.KEYWORD_ONLY
+    own += [inspect.Parameter(name, alone, default=None, annotation=hints[name]) for name in _beside(known)]
     call.__signature__ = signature.replace(parameters=own, return_annotation=signature.empty)  # type: ignore[attr-defined]
     call.__annotations__ = hints
     del call.__wrapped__  # type: ignore[attr-defined]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
+from ..errors import UsageError
 from . import options
 from .declare import Option
 
@@ -22,7 +23,7 @@ def fit(
     loss: Annotated[
         str | None,
         Option(
-            help="squared, huber, absolute, quantile, logistic, hinge, squared_hinge or poisson; default: logistic for a target of two values, squared otherwise.",
+            help="squared, huber, absolute, quantile, logistic, hinge, squared_hinge or poisson; default: logistic for a target of 0 and 1, booleans or words, squared for other numbers.",
             show_default=False,
         ),
     ] = None,
@@ -50,7 +51,7 @@ def fit(
     """Fit a linear model to a table in one scan.
 
     Prints the coefficients with their intervals, how well they fit, what is proven, and, for squared loss, what ridge
-    and lasso would do, from the same scan. A target of two values gets logistic regression.
+    and lasso would do, from the same scan. A target of 0 and 1, booleans or words gets logistic regression.
 
     [bold]Examples[/bold]
 
@@ -71,10 +72,14 @@ def fit(
         missing, loss, penalty, alpha, l1_ratio, folds, options.share(holdout, "holdout"),
     )  # fmt: skip
     if engine is not None or scheduler is not None or master is not None:
+        if options.separator(data) is not None:
+            raise UsageError("--separator does not go with --engine; convert the files, or leave it out", where="engine")
         from .elsewhere import fit_elsewhere
 
         fitted = fit_elsewhere(asked, engine or ("dask" if scheduler is not None else "spark"), scheduler, master)
     else:
+        if loss == "logistic":
+            options.check_classes(asked.source, target, where, asked.derive)
         fitted = run(asked)
     kept(fitted, data, output, report)
     if json:

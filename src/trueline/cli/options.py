@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Optional
+from typing import Annotated, Any, Optional
 
 from ..errors import UsageError
-from .declare import Argument, Option
+from .declare import Argument, Option, Told
 
 Source = Annotated[
     list[str],
     Argument(
         help="Files or glob patterns (CSV, TSV, Parquet, Arrow IPC, NDJSON; gzip, zstd), or - for standard input.",
         show_default=False,
+        beside={
+            "separator": Option(help="What separates the values of CSV, such as ';', '|' or tab.", show_default=False)
+        },
     ),
 ]
 Model = Annotated[str, Argument(help="A model file.", show_default=False)]
@@ -30,9 +33,26 @@ Quiet = Annotated[bool, Option("--quiet", "-q", help="Print nothing but errors."
 Output = Annotated[Optional[str], Option("--output", "-o", help="Where to write.", show_default=False)]  # noqa: UP045
 
 
-def one_source(paths: list[str]) -> str | list[str]:
-    """One path as it is, several as a list."""
-    return paths[0] if len(paths) == 1 else paths
+def one_source(paths: list[str]) -> Any:
+    """One path as it is, several as a list; opened already where a separator was told."""
+    source = paths[0] if len(paths) == 1 else paths
+    told = separator(paths)
+    if told is None:
+        return source
+    from ..data.read import open_source
+
+    return open_source(list(source) if isinstance(source, list) else source, separator=told)
+
+
+def separator(paths: list[str]) -> str | None:
+    """The value of --separator, which goes with the paths."""
+    told = paths.told.get("separator") if isinstance(paths, Told) else None
+    if told is None:
+        return None
+    meant = {"tab": "\t", "\\t": "\t"}.get(told, told)
+    if len(meant.encode()) != 1 or meant in '"\r\n':
+        raise UsageError(f"--separator is one character such as ';', or tab, not {told!r}", where="separator")
+    return meant
 
 
 def names(text: str | None) -> list[str] | None:
@@ -63,3 +83,14 @@ def share(value: float | None, option: str) -> float | None:
     if value is not None and not 0.0 < value < 1.0:
         raise UsageError(f"--{option} lies between 0 and 1, not {value:g}", where=option)
     return value
+
+
+def check_classes(source: Any, target: str | None, where: str | None, derive: dict[str, str]) -> None:
+    """Refuse a classifier for a column of many different numbers, which would be a class each."""
+    from ..data.files import is_pipe
+    from ..data.read import open_source
+    from ..data.stray import refuse_numbers_as_classes
+
+    once = isinstance(source, str) and (source == "-" or is_pipe(source))
+    if target is not None and not once:
+        refuse_numbers_as_classes(open_source(source, where=where, derive=derive), target)
