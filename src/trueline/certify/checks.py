@@ -51,6 +51,10 @@ class Claims:
         """A claim that the found number supports or not."""
         self.checks.append(Check(name, self.claimed(field or name), found, bool(held), note))
 
+    def status(self, proven: Any, held: Any, note: str = "") -> None:
+        """Whether what was found proves the result, in the words of the claim."""
+        self.holds("status", "proven" if proven else "not_proven", held, note)
+
     def near(self, name: str, found: float, tolerance: float, scale: float | None = None, note: str = "") -> None:
         """A claim that must equal the found number, to a share of the larger of the two or of a scale."""
         claimed = self.claimed(name)

@@ -81,7 +81,7 @@ def loss_of(name: str, f: float, s: np.ndarray, y: np.ndarray) -> tuple[np.ndarr
             1.0 * near,
         )
     if name == "logistic":
-        p = 0.5 * (1.0 + np.tanh(-0.5 * m))
+        p = np.exp(-np.logaddexp(0.0, m))  # to its last digits however small: 1 + tanh would cancel
         return np.logaddexp(0.0, -m), -y * p, p * (1.0 - p)
     if name in ("hinge", "squared_hinge", "perceptron"):
         v, k = np.maximum(0.0, (name != "perceptron") - m), float(name == "squared_hinge")

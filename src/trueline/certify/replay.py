@@ -41,6 +41,11 @@ def _in_order(record: Any, *rows: np.ndarray) -> list[np.ndarray]:
     return [np.concatenate([v] * max(1, int(getattr(record, "epochs", 1)))) for v in rows]
 
 
+def _linked(record: Any) -> bool:
+    """Whether all weights share one sum, so that a column counts from the row where it came, be it 0 there or not."""
+    return getattr(getattr(record, "geometry", None), "name", "") in ("multiplicative", "signed")
+
+
 def _signs(record: Any, y: np.ndarray) -> list[np.ndarray]:
     """±1 a row: of the second of two classes, or of each of several against the rest."""
     classes = np.unique(y)
@@ -54,7 +59,8 @@ def _suffered(
     part: Any = getattr(record, "loss", None)
     task, note = getattr(record, "task", ""), "replayed by the learner's own code"
     sign = getattr(part, "targets", "") == "sign"
-    if record.kind == "online" and record.batch == 1 and record.l1 + record.l2 == 0:
+    shared = out.replay is not None and _linked(record)
+    if record.kind == "online" and record.batch == 1 and record.l1 + record.l2 == 0 and not shared:
         targets = _signs(record, y) if sign else [y.astype(float)]
         again = [(*_replay(record, X, t, c), t) for t in targets]
         unit, f = 2.0 if part.name == "squared" else 1.0, float((*part, 0.0)[0])
@@ -68,7 +74,7 @@ def _suffered(
         else y
     )
     learner = record.fresh()
-    s = np.asarray((out.replay or learner.learn)(X, t.astype(float), c))
+    s, learner = out.replay(X, t, c) if out.replay else (learner.learn(X, t.astype(float), c), learner)
     if task in ("binary", "multiclass"):
         p = s[np.arange(len(s)), index] if several else np.where(t > 0, s, 1.0 - s)
         return float(-c @ np.log(p)), None, c, note
@@ -122,7 +128,7 @@ def _risk(out: Claims, record: Any, proof: Any, loss: float, c: np.ndarray) -> N
     if B is not None:
         wide = len(record.heads) * B * math.sqrt(math.log(1.0 / (1.0 - proof.confidence)) / (2.0 * m))
         out.near("risk_bound", mean + wide, 1e-6)
-    out.holds("status", B is not None, not proven_without(proof, B, c))
+    out.status(B is not None, not proven_without(proof, B, c))
 
 
 def proven_without(proof: Any, B: float | None, c: np.ndarray) -> bool:
@@ -133,7 +139,8 @@ def proven_without(proof: Any, B: float | None, c: np.ndarray) -> bool:
 def _mistakes(out: Claims, record: Any, proof: Any, X: np.ndarray, y: np.ndarray, c: np.ndarray) -> None:
     X, y, c = _in_order(record, X, y, c)
     signs = _signs(record, y)
-    scores = [_replay(record, X, t, c)[0] for t in signs]
+    own = out.replay is not None and _linked(record) and len(signs) == 1
+    scores = [out.replay(X, y, c)[0]] if own else [_replay(record, X, t, c)[0] for t in signs]
     late = [t * s <= 0 for t, s in zip(signs, scores, strict=True)]
     wrong = late[0] if len(late) == 1 else np.argmax(scores, axis=0) != np.argmax(signs, axis=0)
     Z = (np.column_stack([np.full(len(X), float(record.fit_intercept)), X]) * signs[0][:, None])[late[0]]

@@ -29,7 +29,7 @@ def verify(model: Any, data: Any, *, certificate: Any = None, replay: Any = None
 
     ``model`` is a fitted estimator or a record; ``data`` is (X, y) or (X, y, weights), in the training order for
     online learners, or any table or path that the model was trained on; ``certificate`` replaces the model's own,
-    ``replay(X, y, weights)`` gives a mixture's predictions again where its columns came one by one.
+    ``replay(X, y, weights)`` makes the predictions again where columns came one by one: them and the learner then.
 
     >>> import numpy as np, trueline as tl
     >>> X, y = np.random.default_rng(0).normal(size=(50, 2)), np.arange(50.0)
@@ -45,7 +45,8 @@ def verify(model: Any, data: Any, *, certificate: Any = None, replay: Any = None
     if way in (_exact, _gap, *BY_REPLAY.values()):  # what is proven rests on all of its assumptions
         broken = [item.name for item in proof.assumptions if not item.held]
         said = f"fails: {broken[0]}" if broken else "all held"
-        claims.checks.append(Check("assumptions", said, proof.status.value, not (broken and proof.proven)))
+        note = "as the certificate tells them: a proven result rests on all of them"
+        claims.checks.append(Check("assumptions", said, None, not (broken and proof.proven), note))
     return Verification(proof.kind, tuple(claims.checks))
 
 
@@ -154,7 +155,8 @@ def _exact(out: Claims, record: Any, proof: Any, X: np.ndarray, y: np.ndarray, c
         other = np.column_stack([A[:, :first], X[:, kept]])
         apart = X[:, j] - other @ np.linalg.lstsq(other, X[:, j], rcond=None)[0]
         share = float(np.linalg.norm(apart)) / (float(np.linalg.norm(X[:, j])) or 1.0)
-        out.holds(f"{record.terms[j]} repeats others", share, share <= 1e-9, "its distance from them", field="dropped")
+        repeats = f"{record.terms[j]} repeats others"
+        out.checks.append(Check(repeats, "dropped", share, share <= 1e-9, "its distance from them"))
     if bounded:
         out.holds("no coefficient at 0 should grow", pull, pull <= 1e-8 and W.min(initial=0.0) >= 0.0, field="status")
     if not named:
@@ -162,7 +164,7 @@ def _exact(out: Claims, record: Any, proof: Any, X: np.ndarray, y: np.ndarray, c
         out.holds("data_digits", allowed, proof.data_digits <= allowed + 1.0)
         out.holds("digits", min(digits, allowed), proof.digits <= min(digits, allowed) + 1.0)
         out.near("orthogonality", angle, 0.01 if len(X) <= 8192 else 0.5, angle + 1e-13 + noise)
-    return out.holds("status", not named, proof.proven == (not named))
+    return out.status(not named, proof.proven == (not named))
 
 
 def _least_norm(out: Claims, proof: Any, X: Any, Y: Any, c: Any, first: int, W: np.ndarray) -> None:
@@ -173,13 +175,14 @@ def _least_norm(out: Claims, proof: Any, X: Any, Y: Any, c: Any, first: int, W: 
     digits = -math.log10(max(float(np.abs(W.T - best).max() / np.abs(best).max()), _ULP))
     out.holds("rank", rank, proof.rank == rank)
     out.holds("digits", digits, proof.digits <= digits + 1.0)
-    return out.holds("status", rank == X.shape[1], proof.proven == (rank == X.shape[1]))
+    return out.status(rank == X.shape[1], proof.proven == (rank == X.shape[1]))
 
 
 def _bounds(
     name: str, f: float, Z: Any, t: Any, c: Any, W: np.ndarray, l1: Any, l2: Any, up: bool = False
 ) -> tuple[float, ...]:
-    """(primal, dual, scale, gradient's norm, its rounding, decrement, 2/λ_max); W has a row a column of Z, a column a class."""
+    """(primal, dual, scale, gradient's norm, its rounding, decrement, its rounding, how far a Hessian of one step
+    before may move it, 2/λ_max); W has a row a column of Z, a column a class."""
     n, many, free, s = len(Z), W.shape[1], (l1 == 0) & (l2 == 0), Z @ (W if name == "softmax" else W[:, 0])
     value, a, curve = loss_of(name, f, s, t)
     primal = float(c @ value + (l1 @ np.abs(W) + 0.5 * l2 @ W**2).sum())
@@ -217,39 +220,68 @@ def _bounds(
                 found.append(dual(b := np.clip(b, low, high), s))
         unsure = away <= 4e-15 * (np.abs(Z) @ np.abs(W[:, 0]) + np.abs(t))  # on a kink, either side may be meant
         rounding += 2.0 * np.linalg.norm(np.abs(B).T @ (c * unsure))
-        return primal, max(found), scale, float(norm), float(rounding), math.nan, step
-    used, move, best = (used if W.size <= 1500 else free[:, None] & used).ravel(), np.zeros_like(V), -math.inf
-    decrement = math.nan
+        return primal, max(0.0, *found), scale, float(norm), float(rounding), math.nan, 0.0, 0.0, step
+    used, move = (used if W.size <= 1500 else free[:, None] & used).ravel(), np.zeros_like(V)
+    decrement, doubt, best = math.nan, (0.0, 0.0), float(c @ least)  # no loss is less than its least
     for _ in range(9):  # Newton's steps on what is used: a better point gives a tighter bound
         best = max(best, dual(a, s))
         g = (B.T @ (c[:, None] * a.reshape(n, -1)) + L2 * (V - move) + L1 * np.sign(V)).ravel()[used]
         H = np.einsum("iu,iab,iv->uavb", c[:, None] * B, curve.reshape(n, many, many), B, optimize=True)
         H = (H.reshape(W.size, W.size) + np.diag(np.repeat(L2, many)))[np.ix_(used, used)]
         (way := np.zeros(W.size))[used] = np.linalg.lstsq(H, g, rcond=None)[0]
-        decrement = math.sqrt(max(0.0, float(g @ way[used]))) if math.isnan(decrement) else decrement
+        if math.isnan(decrement):
+            decrement = math.sqrt(max(0.0, float(g @ way[used])))
+            doubt = _doubt(
+                name, H, g, float(rounding), decrement, float(np.einsum("i,iaa->", c, curve.reshape(n, many, many)))
+            )
         s, move = s - (B @ way.reshape(V.shape)).reshape(s.shape), move + way.reshape(V.shape)
         _, a, curve = loss_of(name, f, s, t)
-    return primal, best, scale, float(norm), float(rounding), decrement, step
+    return primal, best, scale, float(norm), float(rounding), decrement, *doubt, step
+
+
+def _doubt(name: str, H: Any, g: Any, rounding: float, decrement: float, curved: float) -> tuple[float, float]:
+    """(what rounding may add to √(gᵀH⁻¹g), how far its logarithm may move with a Hessian of one step before).
+
+    By the triangle inequality in H⁻¹'s norm, an error e of g counts at most ‖e‖/√λ_min; eigenvalues that the rounding
+    of H's own entries reaches tell nothing. A solver may stop with the Hessian of the point before. Where |f‴| ≤ f″,
+    a Newton step that moves scores by δ changes H by at most e^±δ, the decrement by e^±δ/2, and leaves a step of about
+    δ²/2: so from the step left here, δ = √2·(its root), and never less than itself (classes that separate: 1 and 1).
+    """
+    values, vectors = np.linalg.eigh(H)
+    sure = values > 1e-12 * values.max(initial=1e-300)
+    if not sure.any():
+        return decrement, 0.0
+    lost = float((((g @ vectors) ** 2)[~sure] / np.maximum(values[~sure], 1e-300)).sum())
+    left = decrement / math.sqrt(curved) if curved > 0 and name in ("logistic", "softmax", *COUNTS) else 0.0
+    noise = math.sqrt(min(lost, decrement**2)) + rounding / math.sqrt(values[sure][0])
+    return noise, 0.5 * max(left, math.sqrt(2.0 * left))
 
 
 def _gap(out: Claims, record: Any, proof: Any, X: np.ndarray, y: np.ndarray, c: np.ndarray) -> None:
     name, f, limit, problems = minimised(record, X, y, c)
     every = [_bounds(name, f, *problem) for problem in problems]  # one against the rest: a problem a class
-    primal, dual, scale, steep, rounding, decrement, step = min(every, key=lambda found: abs(found[0] - proof.primal))
+    primal, dual, scale, steep, rounding, decrement, noise, moved, step = min(
+        every, key=lambda found: abs(found[0] - proof.primal)
+    )
     out.near("primal", primal, 1e-9, scale)
     out.near("gap", proof.primal - proof.dual, 1e-9, scale)
     low, high = (
         max(proof.gap, 0.0) / (v or 1.0) for v in (scale, abs(primal))
     )  # of objectives near 0, a floor is allowed
     out.holds("relative_gap", low, low * (1 - 1e-6) - 1e-9 <= proof.relative_gap <= high * (1 + 1e-6) + 1e-9)
+    other = ("interrupted", "degenerate")
     apart = max((one[0] - one[1]) / one[2] for one in every)
-    said = proof.proven == (proof.relative_gap <= limit) or proof.status.value in ("interrupted", "degenerate")
-    room = max(limit * scale * (name in KINKED), 1.01 * (proof.primal - proof.dual) + 1e-11 * scale)
+    said = proof.proven == (proof.relative_gap <= limit) or proof.status.value in other
+    # What is not proven claims no bound finer than its tolerance.
+    slack = limit * scale * (name in KINKED or not proof.proven)
+    room = max(slack, 1.01 * (proof.primal - proof.dual) + 1e-11 * scale)
     out.holds("dual", dual, primal - dual <= room and proof.dual <= primal + 1e-9 * scale)
     if not math.isnan(proof.gradient_norm):  # beyond 65,536 rows the solver measures its columns on a sample
         out.near("gradient_norm", steep, 1.0, rounding + (1e-6 if len(X) <= 65_536 else 0.5) * steep)
     if not math.isnan(proof.newton_decrement):
-        out.near("newton_decrement", decrement, 1.0, 0.05 * decrement + 1e-8 * math.sqrt(scale))
+        told, wide, noise = proof.newton_decrement, math.exp(moved), noise + 1e-8 * math.sqrt(scale)
+        right = 0.95 / wide * decrement - noise <= told <= 1.05 * wide * decrement + noise
+        out.holds("newton_decrement", decrement, right)
     if not math.isnan(proof.largest_step):
         out.near("largest_step", step, 0.01)
-    return out.holds("status", apart, said and not (proof.proven and apart > limit))
+    return out.status(apart <= limit and proof.status.value not in other, said and not (proof.proven and apart > limit))

@@ -83,7 +83,7 @@ def fit(
         if loss == "logistic":
             options.check_classes(asked.source, target, where, asked.derive)
         fitted = run(asked)
-    kept(fitted, data, output, report)
+    kept(fitted, data, output, report, asked.holdout)
     if json:
         from .console import emit
 
@@ -93,14 +93,15 @@ def fit(
         said(output, report)
 
 
-def kept(fitted: Any, data: list[str], output: str | None, report: str | None) -> None:
+def kept(fitted: Any, data: list[str], output: str | None, report: str | None, holdout: float | None = None) -> None:
     """Write the model and the report."""
     from .command import command_line
 
     if output is not None:
         from ..model import save
 
-        save(fitted.record, output, source=", ".join(data), command=command_line())
+        told = {} if holdout is None else {"holdout": holdout}  # what a verifier needs to leave the same rows out
+        save(fitted.record, output, source=", ".join(data), command=command_line(), **told)
     if report is not None:
         from ..report.html import page
         from .output import write_text

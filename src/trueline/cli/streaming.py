@@ -7,6 +7,7 @@ stopped, bit for bit.
 
 from __future__ import annotations
 
+import copy
 import dataclasses
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -57,6 +58,7 @@ class State:
     weight: float = 0.0
     rows: list[dict[str, Any]] = dataclasses.field(default_factory=list)
     last: dict[str, Any] = dataclasses.field(default_factory=dict)
+    epochs: int = 1  # passes over each source; 0: not the same for all, so no replay can tell the order
     interrupted: bool = False
 
     def meta(self) -> dict[str, Any]:
@@ -71,6 +73,7 @@ class State:
             "seen": [self.loss, self.weight],
             "rows": self.rows,
             "last": self.last,
+            "epochs": self.epochs,
         }
 
     @classmethod
@@ -82,6 +85,7 @@ class State:
         return cls(
             opened.record, list(meta["stream_terms"]), list(meta["labels"]), opened.schema, meta["target"], meta["learner"],
             meta["form"], float(meta["seen"][0]), float(meta["seen"][1]), [dict(row) for row in meta["rows"]], dict(meta["last"]),
+            int(meta.get("epochs", 1)),
         )  # fmt: skip
 
 
@@ -95,6 +99,7 @@ def stream(asked: Asked, state: State | None, show: Shown, predicted: Predicted 
         raise UsageError(f"--epochs is a whole number of at least 1, not {asked.epochs}", where="epochs")
     learners.known(asked.learner)
     start_lightly()
+    passes = asked.epochs if state is None else int(asked.epochs == state.epochs == 1)
     try:
         for epoch in range(asked.epochs):
             for reached in learned(asked, state, show, predicted if epoch == asked.epochs - 1 else None):
@@ -104,6 +109,7 @@ def stream(asked: Asked, state: State | None, show: Shown, predicted: Predicted 
             raise
         state.interrupted = True
     assert state is not None
+    state.epochs = passes
     return state
 
 
@@ -371,14 +377,27 @@ def count_loss(
     state.last = {"label": label_of(state, y[at]), "prediction": plain(made[at]), "features": features_of(X, at)}
 
 
-def replayed(opened: Any, source: Any) -> np.ndarray:
-    """The predictions of a streamed model made again, its columns coming one by one as they did."""
+def replayed(opened: Any, source: Any) -> tuple[np.ndarray, Any]:
+    """The predictions of a streamed model made again, its columns coming one by one as they did, and the learner then."""
     state = State.resumed(opened)
-    fresh = dataclasses.replace(state, record=state.record.fresh(), terms=[], loss=0.0, weight=0.0, rows=[], last={})
+    record = _without_columns(state.record).fresh()
+    fresh = dataclasses.replace(state, record=record, terms=[], loss=0.0, weight=0.0, rows=[], last={})
     plain = [] if state.schema is None else [c.name for c in state.schema.columns if c.kind != "category"]
     learners.widened(fresh.record, plain)
     fresh.terms = plain
     made: list[np.ndarray] = []
     asked = Asked(source, state.target, form=state.form, learner=state.learner)
-    stream(asked, fresh, lambda row: None, made.append)
-    return np.concatenate(made)
+    for _ in range(max(1, state.epochs)):
+        stream(asked, fresh, lambda row: None, made.append)
+    return np.concatenate(made), fresh.record
+
+
+def _without_columns(record: Any) -> Any:
+    """The record for ``fresh()`` to make a learner that has no columns yet: those are named as they come."""
+    bare = copy.copy(record)
+    if record.kind == "ladder":
+        bare.members = [copy.copy(member) for member in record.members]
+        bare.members[0]._names = []
+    elif record.kind == "recursive":
+        bare.names = []
+    return bare

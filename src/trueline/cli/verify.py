@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from typing import Any, NamedTuple
+
+from ..errors import DataError
 from . import options
 
 
@@ -14,6 +17,8 @@ def verify(model: options.Model, data: options.Source, json: options.Json = Fals
 
     trueline verify m.tl houses.csv
     """
+    import numpy as np
+
     from ..certify.verify import verify as check
     from .console import emit, paint, waiting
     from .models import open_model
@@ -24,7 +29,10 @@ def verify(model: options.Model, data: options.Source, json: options.Json = Fals
     with waiting("verifying"):
         source = options.one_source(data)
         again = (lambda X, y, c: replayed(opened, source)) if "stream_terms" in opened.meta else None
-        result = check(opened.record, training_rows(opened, source), replay=again)
+        passes = _passes(opened)
+        rows = _learned(opened, training_rows(opened, source))
+        rows = tuple(v if v is None or passes == 1 else np.concatenate([v] * passes) for v in rows)
+        result = check(opened.record, rows, replay=again)
     if json:
         emit(result.to_dict())
     else:
@@ -33,30 +41,76 @@ def verify(model: options.Model, data: options.Source, json: options.Json = Fals
     return 0 if result.ok else 4
 
 
-def _table(result: object) -> str:
-    from ..report.text import number, table
+WORDS = 26  # columns of a cell, so that names of claims keep theirs on a terminal of 80
+
+
+class _Rows(NamedTuple):
+    X: Any
+    y: Any
+    weights: Any
+    folds: Any = None
+
+
+def _learned(opened: Any, rows: tuple[Any, ...]) -> tuple[Any, ...]:
+    """The rows that the fit saw: those that it held out are told by their numbers."""
+    from .fitting import Held
+
+    share = opened.meta.get("holdout")
+    if share is None and "--holdout" in str(opened.meta.get("command", "")).split():
+        raise DataError(
+            f"{opened.path} was fitted with --holdout by a version that did not keep which rows; fit it again to verify it",
+            where="holdout",
+        )
+    if share is None:
+        return rows
+    left = next(iter(Held(float(share)).kept([_Rows(*rows)])), None)
+    if left is None:
+        raise DataError("every row of these data would be held out; give the rows of the fit", where="holdout")
+    return tuple(left[:3])
+
+
+def _passes(opened: Any) -> int:
+    """How often each row was learned; a stream that was resumed may not be one that can be told from its rows."""
+    passes = int(opened.meta.get("epochs", 1))
+    if passes < 1:
+        raise DataError(
+            f"{opened.path} was resumed with --epochs, so the order of its rows is not known; stream all files in one run to verify",
+            where="epochs",
+        )
+    return passes
+
+
+def _table(result: Any) -> str:
+    from ..report.text import clip
     from .console import paint, width
 
-    def shown(value: object) -> str:
-        return (
-            number(value, 6)
-            if isinstance(value, (int, float)) and not isinstance(value, bool)
-            else "–"
-            if value is None
-            else str(value)
-        )
-
-    checks = result.checks  # type: ignore[attr-defined]
-    columns = [
-        [check.claim.replace("_", " ") for check in checks],
-        [shown(check.claimed) for check in checks],
-        [shown(check.found) for check in checks],
-        ["holds" if check.held else "FAILS" for check in checks],
+    checks = result.checks
+    names = [c.claim if " " in c.claim else c.claim.replace("_", " ") for c in checks]
+    columns = [_cells("claimed", [c.claimed for c in checks]), _cells("found", [c.found for c in checks])]
+    room = width() - sum(len(column[0]) for column in columns) - len("holds") - 6
+    wide = min(max(map(len, ["claim", *names])), max(8, room))
+    said = ["", *("holds" if c.held else "FAILS" for c in checks)]
+    lines = [
+        f"{clip(name, wide):<{wide}}  {a}  {b}  {end}".rstrip()
+        for name, a, b, end in zip(["claim", *names], *columns, said, strict=True)
     ]
-    return table(
-        ["claim", "claimed", "found", ""],
-        columns,
-        room=width(),
-        paint=paint,
-        marks=["" if c.held else "red" for c in checks],
-    )
+    marks = ["bold", *("" if c.held else "red" for c in checks)]
+    return "\n".join(paint(line, mark) if mark else line for line, mark in zip(lines, marks, strict=True))
+
+
+def _cells(head: str, values: list[Any]) -> list[str]:
+    """A head and its cells, all of one width: the points of the numbers under each other, words at the right."""
+    from ..report.text import align, clip, number
+
+    plain = [isinstance(v, (int, float)) and not isinstance(v, bool) for v in values]
+    numbers = iter(align([number(v, 6) for v, is_number in zip(values, plain, strict=True) if is_number]))
+    cells = [head, *(next(numbers) if is_number else _words(v) for v, is_number in zip(values, plain, strict=True))]
+    cells = [clip(cell, WORDS) for cell in cells]
+    wide = max(map(len, cells))
+    return [cell.rjust(wide) for cell in cells]
+
+
+def _words(value: Any) -> str:
+    if isinstance(value, (tuple, list)):
+        return f"{len(value)} values"
+    return "–" if value is None else str(value).replace("_", " ")
