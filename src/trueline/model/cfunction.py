@@ -17,6 +17,8 @@ import numpy as np
 from .infix import C, CannotRun, c_number, one_score, terms
 from .plan import Input, Plan
 
+DAYS = ": days since 1970-01-01, fractions for the time of day"
+
 
 def c_name(name: str, taken: set[str]) -> str:
     """A C identifier near the column's name, not used so far."""
@@ -53,7 +55,7 @@ def write_c(plan: Plan, table: str = "") -> bytes:
     one_score(plan, "c")
     names = c_names(plan)
     fields = [
-        f"    {'const char *' if c.kind == 'category' else 'double '}{name}; /* {re.sub(r'[*/]', '?', c.name)} */"
+        f"    {'const char *' if c.kind == 'category' else 'double '}{name}; /* {re.sub(r'[*/]', '?', c.name)}{DAYS if c.kind == 'date' else ''} */"
         for name, c in zip(names, plan.inputs)
     ]
     lines = [

@@ -138,6 +138,7 @@ def write_python(plan: Plan, table: str = "") -> bytes:
     lines = [
         f'"""Predicts {plan.target} from a dictionary of the columns; written by trueline."""',
         "import math",
+        *_python_dates(plan),
         "",
         "",
         "def score(row):",
@@ -189,6 +190,18 @@ def write_python(plan: Plan, table: str = "") -> bytes:
         ],
     }.get(plan.link, ["    return s[0] if len(s) == 1 else s"])
     return ("\n".join(lines) + "\n").encode()
+
+
+def _python_dates(plan: Plan) -> list[str]:
+    """In what unit the function takes dates, as in the query."""
+    names = [repr(column.name) for column in plan.inputs if column.kind == "date"]
+    if not names:
+        return []
+    return [
+        "",
+        f"# {', '.join(names)}: the number of days since 1970-01-01, fractions for the time of day.",
+        "# A date d: (d - datetime.date(1970, 1, 1)).days",
+    ]
 
 
 def _python_columns(plan: Plan) -> list[str]:
