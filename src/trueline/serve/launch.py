@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import errno
 import gc
 import json as jsons
 import logging
@@ -11,6 +12,7 @@ import os
 import re
 import shutil
 import signal
+import socket
 import ssl
 import sys
 from collections.abc import Iterator
@@ -92,6 +94,7 @@ def serve(
     if tls_certificate is not None:
         _checked(tls_certificate, tls_key)
     wanted = wanted_models(model, name, features or [])
+    _free(host, port)
     if restore is not None:
         _restored(restore, store)
     from .store import Store
@@ -131,6 +134,37 @@ def _checked(certificate: str, key: str | None) -> None:
             f"{certificate} and {key} are not a certificate and its key, without a password, in PEM",
             where="tls-certificate",
         ) from None
+
+
+def _free(host: str, port: int) -> None:
+    """Refuse a place where the service cannot listen before a store is made; listening itself may still fail later."""
+    free = False
+    try:
+        places = socket.getaddrinfo(host or None, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+    except OSError:
+        places = []
+    for family, kind, protocol, _, address in places:
+        try:
+            with socket.socket(family, kind, protocol) as probe:
+                probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # as the server does
+                if family == socket.AF_INET6:
+                    probe.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
+                probe.bind(address)
+                probe.listen(1)
+            free = True
+        except OSError as error:
+            # One of several addresses may belong to a family that is switched off here: the server passes over it.
+            if error.errno not in (errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT):
+                raise _cannot_listen(host, port) from None
+    if not free:
+        raise _cannot_listen(host, port)
+
+
+def _cannot_listen(host: str, port: int) -> UsageError:
+    return UsageError(
+        f"cannot listen at {host}:{port}: the port is in use, or the address is not of this machine; choose another --port or --host",
+        where="port",
+    )
 
 
 def _loop() -> dict[str, Any]:
@@ -262,10 +296,7 @@ async def _run(
     try:
         await server.serve()
     except SystemExit:
-        raise UsageError(
-            f"cannot listen at {host}:{port}: the port is in use, or the address is not of this machine; choose another --port or --host",
-            where="port",
-        ) from None
+        raise _cannot_listen(host, port) from None
     finally:
         await events.stop()
         for task in tasks:

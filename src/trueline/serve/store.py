@@ -78,6 +78,7 @@ class Store:
     ) -> None:
         self.path = str(path)
         self._lock = -1
+        locked = os.path.exists(self.path + ".lock")
         self._hold()
         self.rows = 0  # written since the last checkpoint
         self._connect = connect
@@ -86,10 +87,10 @@ class Store:
         try:
             self._prepare(durability)
         except ModelError:
-            self.abandon()
+            self._refused(locked)
             raise
         except Exception as error:
-            self.abandon()
+            self._refused(locked)
             raise ModelError(
                 f"cannot open the store {self.path}: {error}; use an intact copy or another path", where=self.path
             ) from error
@@ -112,6 +113,13 @@ class Store:
                 f"the store {self.path} is in use by another server; stop it first or choose another --store",
                 where=self.path,
             ) from None
+
+    def _refused(self, locked: bool) -> None:
+        """Let go of a file that is no store; a lock that was made for it goes too."""
+        if not locked:
+            with contextlib.suppress(OSError):
+                os.unlink(self.path + ".lock")
+        self.abandon()
 
     def _release(self) -> None:
         if self._lock >= 0:
