@@ -12,6 +12,16 @@ def remember(arguments: list[str]) -> None:
     _given[:] = arguments
 
 
+def given(flag: str) -> bool:
+    """Whether an option was typed, where its default cannot tell.
+
+    >>> remember(["stream", "a.csv", "--rate=auto"])
+    >>> given("--rate"), given("--learner")
+    (True, False)
+    """
+    return any(word == flag or word.startswith(f"{flag}=") for word in _given)
+
+
 def command_line() -> str:
     """The command that would do this again.
 

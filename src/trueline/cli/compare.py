@@ -32,8 +32,9 @@ def compare(
     """
     from .comparing import compared
     from .console import emit
-    from .output import check_place
+    from .output import check_apart, check_place
 
+    check_apart([report], data)
     check_place(report)
     found = compared(
         options.one_source(data), options.required(target, "target", "the column to predict"), options.names(features),

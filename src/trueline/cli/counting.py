@@ -42,7 +42,13 @@ def row_of(state: Any, line: dict[str, Any], X: Any, at: int, weight: float) -> 
         "regret": line.get("regret"),
         "bound": line.get("bound"),
     }
-    return {key: None if isinstance(value, float) and not math.isfinite(value) else value for key, value in row.items()}
+    row = {key: None if isinstance(value, float) and not math.isfinite(value) else value for key, value in row.items()}
+    return row | classes_of(state)
+
+
+def classes_of(state: Any) -> dict[str, Any]:
+    """The labels that a list of probabilities belongs to."""
+    return {"classes": list(state.labels)} if len(state.labels) > 2 else {}
 
 
 def features_of(X: Any, at: int) -> int:
@@ -66,6 +72,18 @@ def spoken(advice: str) -> str:
     return advice.replace("certificate=False", "--no-certificate")
 
 
+def suffered(state: Any) -> float:
+    """The loss so far, counted as the rows above the last one count it: by the learner itself where it does."""
+    record = state.record
+    if record.kind == "ladder":
+        return float(record.unit * record.totals[:, 1].sum())
+    if record.kind == "online":
+        from ..online.state import LOSS
+
+        return float(record.unit * sum(head.numbers[LOSS] for head in record.heads))
+    return float(state.loss)
+
+
 def final_row(state: Any) -> dict[str, Any]:
     """The last row: everything, with the certificate."""
     proof = state.record.certificate()
@@ -75,13 +93,15 @@ def final_row(state: Any) -> dict[str, Any]:
     last_weight = since["weight"] if since else 0.0
     last_loss = since["average_loss"] * last_weight if since else 0.0
     tail = state.weight - last_weight
-    average = state.loss / state.weight if state.weight else math.nan
+    loss = suffered(state)
+    average = loss / state.weight if state.weight else math.nan
     row = {
         "average_loss": average,
-        "since_last": (state.loss - last_loss) / tail if tail > 0 else (since["since_last"] if since else average),
+        "since_last": (loss - last_loss) / tail if tail > 0 else (since["since_last"] if since else average),
         "counter": int(state.record.examples),
         "weight": state.weight,
         **state.last,
+        **classes_of(state),
         **{
             name: value if value is not None and math.isfinite(value) else None
             for name, value in (

@@ -44,8 +44,9 @@ def echo(
     from ..errors import UsageError
     from ..signal.files import cancel_files, write_demo
     from .console import emit, paint, progress, say
-    from .output import check_place
+    from .output import check_apart, check_place
 
+    check_apart((output, plot), ("far.wav", "mic.wav") if demo else (far, mic))
     check_place(plot)
     if plot and not plot.lower().endswith(PICTURES):
         raise UsageError(f"cannot draw {plot}: its name must end in {', '.join(PICTURES)}", where="plot")

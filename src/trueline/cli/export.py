@@ -35,8 +35,9 @@ def export(
     from ..model.export import export as write
     from .console import emit, say
     from .models import as_linear, open_model
-    from .output import check_place, whole
+    from .output import check_apart, check_place, whole
 
+    check_apart([output], [model])
     if output is not None:
         check_place(output)
     if to == "onnx" and output is None:

@@ -63,8 +63,9 @@ def fit(
     """
     from .fitting import Asked
     from .fitting import fit as run
-    from .output import check_place
+    from .output import check_apart, check_place
 
+    check_apart((output, report), data)
     for path in (output, report):
         check_place(path)
     asked = Asked(

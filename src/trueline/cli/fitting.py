@@ -105,6 +105,14 @@ def check(asked: Asked) -> None:
         raise UsageError(f"--folds is a whole number of at least 2, not {asked.folds}", where="folds")
     if asked.target is None and asked.formula is None:
         raise UsageError("give --target: the column to predict (or a --formula with one)", where="target")
+    if asked.target is not None and asked.formula is not None:
+        from ..data.choice import parsed
+
+        own = getattr(parsed(asked.formula), "target", None)
+        if own is not None and own != asked.target:
+            raise UsageError(
+                f"--target says {asked.target!r}, and the formula predicts {own!r}; give one of the two", where="target"
+            )
 
 
 def opened(asked: Asked) -> tuple[Any, Iterator[Any]]:

@@ -34,7 +34,11 @@ class Opened:
     @property
     def classes(self) -> tuple[Any, ...]:
         """The labels in the order of their codes; empty for regression."""
-        return tuple(getattr(self.record, "classes", None) or self.meta.get("labels") or ())
+        # A streamed learner knows its classes as 0, 1, 2 …; what they are called stands beside it in the file.
+        labels = tuple(self.meta.get("labels") or getattr(self.record, "classes", None) or ())
+        if labels == (0, 1) and self.kind != "linear" and getattr(self.schema, "target_kind", None) == "boolean":
+            return (False, True)
+        return labels
 
     @property
     def names(self) -> list[str]:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import os
+import stat
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -37,6 +38,41 @@ def check_place(path: str | None) -> None:
         raise TruelineError(f"cannot write {path}: it is a folder; give the name of a file", where=path)
     if not os.access(folder, os.W_OK):
         raise TruelineError(f"cannot write {path}: the folder is not writable; choose another place", where=path)
+
+
+def check_apart(written: Iterable[str | None], read: Iterable[str | None]) -> None:
+    """Refuse, before any work, an output that would replace an input or another output."""
+    inputs = {_file(name) for path in read if path is not None for name in _named(path)} - {None}
+    taken: set[object] = set()
+    for path in written:
+        place = None if path in (None, "-") else _file(str(path))
+        if place is None:
+            continue
+        if place in inputs:
+            raise UsageError(f"{path} is read, and would be written over; name another file to write", where=path)
+        if place in taken:
+            raise UsageError(f"{path} is named for two outputs; give each a file of its own", where=path)
+        taken.add(place)
+
+
+def _named(path: str) -> list[str]:
+    """The files that an argument names: itself, or those that match the pattern."""
+    if path == "-":
+        return []
+    if any(mark in path for mark in "*?[") and not os.path.exists(path):
+        import glob
+
+        return glob.glob(path, recursive=True)
+    return [path]
+
+
+def _file(path: str) -> object:
+    """What is the same for two names of one file, also through links; None for a device or a pipe."""
+    try:
+        found = os.stat(path)
+    except (OSError, ValueError):
+        return os.path.realpath(path)
+    return (found.st_dev, found.st_ino) if stat.S_ISREG(found.st_mode) else None
 
 
 @contextlib.contextmanager

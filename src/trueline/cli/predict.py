@@ -42,9 +42,10 @@ def predict(
     """
     from .console import progress, say
     from .models import open_model
-    from .output import check_place, file_format, write_frames
+    from .output import check_apart, check_place, file_format, write_frames
 
     options.share(interval, "interval")
+    check_apart([output], [model, *data])
     if output not in (None, "-"):
         check_place(output)
         file_format(str(output))
@@ -103,7 +104,10 @@ def predictions(
                     made |= {f"probability {label}": scores[:, k] for k, label in enumerate(opened.classes)}
                 else:
                     made["probability" if opened.probabilistic else "score"] = scores
-        clash = [name for name in names if name in made]
-        yield pl.concat(
-            [frame.select([name for name in names if name not in clash]), pl.DataFrame(made)], how="horizontal"
-        )
+        clash = next((name for name in names if name in made), None)
+        if clash is not None:
+            raise UsageError(
+                f"--keep has the column {clash!r}, and that is also the name of a column that predict adds; keep others, or rename it in the data",
+                where="keep",
+            )
+        yield pl.concat([frame.select(names), pl.DataFrame(made)], how="horizontal")

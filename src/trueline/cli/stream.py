@@ -99,17 +99,24 @@ def stream(
     trueline stream day1.vw --learner widrow-hoff --rate 0.01
     """
     from .counting import final_row
-    from .output import check_place
+    from .output import check_apart, check_place
     from .streaming import Asked, State
     from .streaming import stream as run
 
+    check_apart((save, report, predictions), data)
+    check_apart((report, predictions), [resume])  # the learner itself may go on in its own file
     for path in (save, report, None if predictions == "-" else predictions):
         check_place(path)
     state = None
     if resume is not None:
         from .models import open_model
+        from .resuming import check_resumed
 
         state = State.resumed(open_model(resume))
+        check_resumed(
+            state, resume, target=target, learner=learner, loss=loss, rate=rate, features=options.names(features),
+            missing=missing, classes=options.names(classes), form=form, certificate=certificate,
+        )  # fmt: skip
     source: Any = options.one_source(data)
     asked = Asked(
         source, target, options.names(features), weights, where, options.derivations(derive), missing, form,
@@ -168,6 +175,9 @@ class Printer:
                 line = " ".join(head[k].rjust(wide) for head, wide in zip(HEADS, sizes))
                 print(paint(line.rstrip(), "bold", self.out), file=self.out)
             self.begun = True
+        if "classes" in row:  # the table has room for the likeliest class alone, in the words of the label beside it
+            chances = row["prediction"]
+            row = row | {"prediction": row["classes"][max(range(len(chances)), key=chances.__getitem__)]}
         cells = [fitting(row.get(key), wide).rjust(wide) for key, wide in zip(KEYS, sizes)]
         print(" ".join(cells).rstrip(), file=self.out, flush=True)
 
@@ -200,8 +210,6 @@ def fitting(value: Any, size: int) -> str:
 
     if value is None:
         return "–"
-    if isinstance(value, (list, tuple)):
-        value = max(range(len(value)), key=value.__getitem__)
     if isinstance(value, str):
         return clip(value, size)
     if isinstance(value, float) and value.is_integer() and abs(value) < 10 ** (size - 1):

@@ -1,0 +1,75 @@
+"""What a resumed stream may be told: the learner is what it was made, so options that say otherwise are refused."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..errors import UsageError
+from .command import given
+
+
+def check_resumed(
+    state: Any,
+    path: str,
+    *,
+    target: str | None,
+    learner: str,
+    loss: str | None,
+    rate: str,
+    features: list[str] | None,
+    missing: str,
+    classes: list[str] | None,
+    form: str | None,
+    certificate: bool,
+) -> None:
+    """Refuse each option that contradicts the saved learner; the same value again is fine."""
+    record, schema = state.record, state.schema
+    _same("learner", learner if given("--learner") else None, state.learner, path)
+    _same("target", target, state.target, path)
+    _same("loss", loss, _loss(state), path)
+    _same("format", form, state.form or "a table", path)
+    if given("--rate") and state.learner not in ("perceptron", "recursive"):  # these two have no rate to choose
+        _same_rate(rate, record, path)
+    if schema is not None:
+        _same("missing", missing if given("--missing") else None, schema.missing, path)
+        if features is not None and set(features) != set(schema.names):
+            _same("features", ",".join(features), ",".join(schema.names), path)
+    if classes is not None:
+        _same("classes", ",".join(classes), ",".join(map(str, state.labels)) or "numbers", path)
+    kept = _certified(state)
+    if kept is not None and kept != certificate and (given("--certificate") or given("--no-certificate")):
+        words = ("with", "--no-certificate") if kept else ("without", "--certificate")
+        raise UsageError(
+            f"{path} was made {words[0]} what the bound needs, and goes on so; leave {words[1]} out",
+            where="certificate",
+        )
+
+
+def _same(option: str, asked: str | None, has: Any, path: str) -> None:
+    if asked is not None and has is not None and asked != has:
+        raise UsageError(
+            f"--{option} says {asked}, but the learner in {path} has {has}; leave the option out, or begin anew without --resume",
+            where=option,
+        )
+
+
+def _same_rate(rate: str, record: Any, path: str) -> None:
+    from .learners import as_rate
+
+    own = float(record.rate.base) if record.kind == "online" else None  # None: it finds its own
+    asked = None if rate == "auto" else as_rate(rate)
+    if asked != own:
+        _same("rate", rate, "auto" if own is None else f"{own:g}", path)
+
+
+def _loss(state: Any) -> str:
+    part = getattr(state.record, "loss", None)
+    return str(getattr(part, "name", "logistic" if state.labels else "squared"))
+
+
+def _certified(state: Any) -> bool | None:
+    """Whether the learner keeps what its bound needs; None where that makes no difference."""
+    record = state.record
+    if record.kind == "mixture":
+        return None if state.labels else bool(record.keeps_moments)
+    return bool(getattr(record, "members", [record])[0].certified)
