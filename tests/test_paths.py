@@ -113,51 +113,6 @@ def test_leave_one_out_is_leaving_one_out(fit_intercept, weighted):
         assert np.isclose(found[a, 0], total, rtol=1e-11)
 
 
-def scores_both_ways(X, y, fit_intercept=True, weights=None):
-    """(the scores, whether single precision was kept, the scores in double precision)."""
-    path = RidgePath(Moments.from_arrays(X, y, weights).total, X.shape[1], fit_intercept)
-    alphas, ran, squared = np.geomspace(1e-3, 1e6, 7), [], path._squared
-
-    def watched(*args, single):
-        ran.append(single)
-        return squared(*args, single=single)
-
-    path._squared = watched
-    return (
-        path.leave_one_out(X, y[:, None], weights, alphas),
-        ran,
-        squared(X, y[:, None], weights, alphas, single=False)[0],
-    )
-
-
-@pytest.mark.parametrize("fit_intercept", [True, False])
-@pytest.mark.parametrize("weighted", [True, False])
-def test_leverages_in_single_precision_leave_scores_right(fit_intercept, weighted):
-    rng = np.random.default_rng(3)
-    X = rng.normal(size=(60_000, 20)) * 10.0 ** rng.integers(-2, 3, size=20)
-    y = X @ (rng.normal(size=20) / X.std(axis=0)) + 1e-3 * rng.standard_t(3, size=60_000)
-    weights = rng.uniform(0.1, 3.0, 60_000) if weighted else None
-    found, ran, exact = scores_both_ways(X, y, fit_intercept, weights)
-    assert ran == [True]
-    np.testing.assert_allclose(found, exact, rtol=1e-10)
-    np.testing.assert_array_equal(np.argsort(found[:, 0]), np.argsort(exact[:, 0]))
-
-
-def test_leverages_in_single_precision_are_dropped_where_they_would_not_do():
-    rng = np.random.default_rng(4)
-    X = rng.normal(size=(60_000, 20))
-    y = X.sum(axis=1) + rng.normal(size=60_000)
-    close = X.copy()
-    close[:, 1] = X[:, 0] + 1e-4 * X[:, 1]
-    assert scores_both_ways(close, y)[1] == [False]
-    assert scores_both_ways(X[:3000], y[:3000])[1] == [False]
-    X[7] *= 30.0  # one row with much leverage and nearly all of the error
-    y[7] = 1e9
-    found, ran, exact = scores_both_ways(X, y)
-    assert ran == [True, False]
-    np.testing.assert_array_equal(found, exact)
-
-
 def test_held_out_squares_come_from_moments():
     X, y = problem(5)
     part = Moments.from_arrays(X, y).total

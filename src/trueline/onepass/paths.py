@@ -27,7 +27,6 @@ from .squares import products_of
 _PLAIN_BELOW = 13  # columns: below, plain Python is done before Numba would be imported
 # Exact leave-one-out: numbers that are in work at a time, half a core's second cache or less, and rows a thread takes.
 _LEFT_OUT_NUMBERS, _LEFT_OUT_RUN = 2**17, 16_384
-_LEFT_OUT_ERROR = 1e-9  # relative, of a score whose leverages were summed in single precision
 _ACTIVE_BELOW = 150  # columns: below, exact active sets in NumPy are done before Numba would be imported
 
 
@@ -47,8 +46,6 @@ class RidgePath:
         self.right = H[:d, d:] / self.scales[:, None]
         self.rotated = self.vectors.T @ self.right
         self.squares = np.diagonal(H)[d:].copy()
-        spread_ = np.sqrt(np.maximum(np.diagonal(H)[:d], 0.0) / part.weight[0])
-        self.spread = np.where(spread_ > 0, spread_, 1.0)  # of the columns, about the mean or about 0
 
     def coef(self, alphas: np.ndarray) -> np.ndarray:
         """Coefficients, penalties × targets × terms."""
@@ -88,63 +85,26 @@ class RidgePath:
 
         e₋ᵢ = eᵢ/(1 − hᵢ), hᵢ = wᵢ(1/W + zᵀ(G + α)⁻¹z); with Q = ZV both e and h are products with d×A matrices.
         """
-        if 2 * self.d / X.shape[0] * self._single(X) <= _LEFT_OUT_ERROR / 2:
-            scores, lowest = self._squared(X, Y, weights, alphas, single=True)
-            plain = self.residual_squares(self.coef(alphas))
-            # ∂ log Σ(e/(1 − h))² / ∂ log h is at most (score − plain)/(plain·(1 − h)): what matters is seen afterwards.
-            if lowest > 0 and ((scores - plain) * self._single(X) <= _LEFT_OUT_ERROR * lowest * plain).all():
-                return scores
-        return self._squared(X, Y, weights, alphas, single=False)[0]
-
-    def _squared(
-        self, X: Any, Y: np.ndarray, weights: np.ndarray | None, alphas: np.ndarray, single: bool
-    ) -> tuple[np.ndarray, float]:
-        """Σ of squared leave-one-out errors, and the smallest 1 − h."""
-        work = self._leave_one_out(X, Y, weights, alphas, single)
+        work = self._leave_one_out(X, Y, weights, alphas)
         n = X.shape[0]
 
-        def squared(start: int) -> tuple[np.ndarray, float]:
-            total, lowest = np.zeros((len(alphas), Y.shape[1])), np.inf
-            for _, errors, left in work(slice(start, min(start + _LEFT_OUT_RUN, n))):
-                total += np.einsum("ika,ika->ak", errors, errors)
-                lowest = min(lowest, float(left.min())) if single else lowest
-            return total, lowest
+        def squared(start: int) -> np.ndarray:
+            rows = slice(start, min(start + _LEFT_OUT_RUN, n))
+            return sum(np.einsum("ika,ika->ak", errors, errors) for _, errors in work(rows))
 
         with one_blas_thread():
-            found = list(stream(squared, range(0, n, _LEFT_OUT_RUN)))
-        return sum((total for total, _ in found), start=np.zeros((len(alphas), Y.shape[1]))), min(b for _, b in found)
-
-    def _single(self, X: Any) -> float:
-        """How far leverages that are summed in single precision are off, relatively; infinite where it is not done.
-
-        A product of d terms wanders by about √d roundings of its largest partial sums; those are larger than the sum
-        itself where columns are nearly dependent.
-        """
-        small, large = self.spread.min(), self.spread.max()
-        if not isinstance(X, np.ndarray) or self.d < 16 or not self.values[0] > 0 or small < 1e-12 or large > 1e12:
-            return np.inf
-        return float(
-            2 * np.sqrt(self.d) * 2.0**-24 * np.sqrt(self.part.weight[0] * (self._whitening() ** 2).sum(0).max())
-        )
-
-    def _whitening(self) -> np.ndarray:
-        """Columns of unit spread → coordinates in which the Gram matrix is the identity."""
-        return np.asarray((self.spread / self.scales)[:, None] * self.vectors / np.sqrt(self.values))
+            return sum(stream(squared, range(0, n, _LEFT_OUT_RUN)), start=np.zeros((len(alphas), Y.shape[1])))
 
     def leave_one_out_blocks(
         self, X: Any, Y: np.ndarray, weights: np.ndarray | None, alphas: np.ndarray
     ) -> Iterator[tuple[slice, np.ndarray]]:
         """(rows, √w·leave-one-out errors) block by block, errors rows × targets × penalties, good until the next."""
-        for rows, errors, _ in self._leave_one_out(X, Y, weights, alphas, single=False)(slice(0, X.shape[0])):
-            yield rows, errors
+        return self._leave_one_out(X, Y, weights, alphas)(slice(0, X.shape[0]))
 
     def _leave_one_out(
-        self, X: Any, Y: np.ndarray, weights: np.ndarray | None, alphas: np.ndarray, single: bool
-    ) -> Callable[[slice], Iterator[tuple[slice, np.ndarray, np.ndarray]]]:
-        """What gives √w·errors and 1 − h for a run of rows, so few at a time that they stay in a core's cache.
-
-        ``single``: leverages in single precision, errors in double always, since they may be small differences.
-        """
+        self, X: Any, Y: np.ndarray, weights: np.ndarray | None, alphas: np.ndarray
+    ) -> Callable[[slice], Iterator[tuple[slice, np.ndarray]]]:
+        """What gives √w·errors for a run of rows, so few at a time that they stay in a core's cache."""
         alphas = np.asarray(alphas, dtype=float)
         k, A, d = Y.shape[1], len(alphas), self.d
         mean = self.part.mean[0] if self.fit_intercept else np.zeros(d + k)
@@ -158,38 +118,23 @@ class RidgePath:
         sparse = hasattr(X, "tocsr")
         X = X.tocsr() if sparse else X
 
-        if single:
-            straight, back = thin(turn @ rotated)
-            white = (self._whitening() / self.spread[:, None]).astype(np.float32)
-            kept, kept_back = thin(self.values[:, None] * inverse)
-
-        def work(run: slice) -> Iterator[tuple[slice, np.ndarray, np.ndarray]]:
+        def work(run: slice) -> Iterator[tuple[slice, np.ndarray]]:
             size = run.stop - run.start
             blocks = -(-size // max(64, _LEFT_OUT_NUMBERS // (2 * d + (k + 1) * A)))
             most = -(-size // blocks)  # all of about one length
-            centred, turned = np.empty((most, d)), np.empty((most, d), np.float32 if single else np.float64)
-            scaled = np.empty((most if single else 0, d), np.float32)
+            centred, turned = np.empty((most, d)), np.empty((most, d))
             errors, levers = np.empty((most, k * A)), np.empty((most, A))
             for start in range(run.start, run.stop, most):
                 rows = slice(start, min(start + most, run.stop))
                 m = rows.stop - rows.start
                 Z, Q, E, L = centred[:m], turned[:m], errors[:m], levers[:m]
                 np.subtract(X[rows].toarray() if sparse else X[rows], mean[:d], out=Z)
-                if single:
-                    np.matmul(Z @ straight, back, out=E)
-                    np.copyto(scaled[:m], Z, casting="same_kind")
-                    np.matmul(scaled[:m], white, out=Q)
-                    np.multiply(Q, Q, out=Q)
-                    # In double again: rounding is then the same for every penalty, and does not decide between them.
-                    np.copyto(Z, Q)
-                    np.matmul(Z @ kept, kept_back, out=L)
-                else:
-                    np.matmul(Z, turn, out=Q)
-                    np.matmul(Q, rotated, out=E)
-                    np.multiply(Q, Q, out=Q)
-                    np.matmul(Q, inverse, out=L)
+                np.matmul(Z, turn, out=Q)
+                np.matmul(Q, rotated, out=E)
                 found = E.reshape(m, k, A)
                 np.subtract((Y[rows] - mean[d:])[:, :, None], found, out=found)
+                np.multiply(Q, Q, out=Q)
+                np.matmul(Q, inverse, out=L)
                 if weights is None:
                     np.subtract(1.0 - base, L, out=L)
                 else:
@@ -198,21 +143,9 @@ class RidgePath:
                     np.subtract(1.0, L, out=L)
                     found *= np.sqrt(weights[rows, None, None])
                 found /= L[:, None, :]
-                yield rows, found, L
+                yield rows, found
 
         return work
-
-
-def thin(M: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """M as a product of two, as thin as rounding allows: penalties that differ little are nearly one direction.
-
-    >>> left, right = thin(np.outer([1.0, 2.0, 3.0], [1.0, -1.0]))
-    >>> left.shape, right.shape
-    ((3, 1), (1, 2))
-    """
-    U, sizes, V = np.linalg.svd(M, full_matrices=False)
-    rank = max(1, int((sizes > 4e-16 * sizes[0]).sum()))
-    return np.ascontiguousarray(U[:, :rank] * sizes[:rank]), np.ascontiguousarray(V[:rank])
 
 
 def held_out(part: Part, coefs: np.ndarray, intercepts: np.ndarray, d: int) -> np.ndarray:
