@@ -250,3 +250,24 @@ def test_dicts_and_several_classes():
     assert model.score(X, three) > 0.9 and model.certificate_.proven
     with pytest.raises(ValueError, match="budget"):
         tl.KernelPerceptron(budget=0).fit(X, y)
+
+
+def test_kernel_perceptron_tells_its_progress(tmp_path):
+    rng = np.random.default_rng(3)
+    X = rng.normal(size=(200, 3))
+    for y in ((X[:, 0] > 0).astype(int), np.array(list("abc"))[(X[:, 0] > 0) * 1 + (X[:, 1] > 0)]):
+        whole = tl.KernelPerceptron(gamma=0.3).fit(X, y)
+        assert [line["examples"] for line in whole.progress_] == [2**k for k in range(8)]
+        pieces = tl.KernelPerceptron(gamma=0.3)
+        for i in range(0, 200, 37):
+            pieces.partial_fit(X[i : i + 37], y[i : i + 37], classes=np.unique(y))
+        pieces.save(tmp_path / "half.tl")
+        assert whole.progress_ == pieces.progress_ == tl.load(tmp_path / "half.tl").progress_
+        for line in whole.progress_:
+            start = tl.KernelPerceptron(gamma=0.3, classes=np.unique(y)).fit(
+                X[: line["examples"]], y[: line["examples"]]
+            )
+            assert line["bound"] == pytest.approx(start.certificate_.bound, rel=1e-9)
+        drawn = whole.regret_plot()
+        assert drawn.get_ylabel() == "mistakes" and drawn.lines[-1].get_xdata()[-1] == 200
+    assert all("bound" not in line for line in tl.KernelPerceptron(budget=5).fit(X, X[:, 0] > 0).progress_)

@@ -23,6 +23,8 @@ from ..parts.kernels import KERNELS, diagonal, gram
 from ..threads import spread
 
 FACTORED = 1_500
+# A line of progress has a bound up to so many mistakes: an eigendecomposition of their Gram matrix each time.
+BOUNDED = 256
 
 
 @kernel(reassociate=True)
@@ -143,7 +145,7 @@ class KernelPerceptronModel:
         self.classes = tuple(classes)
         self.heads = [Head(0, budget) for _ in range(1 if len(self.classes) == 2 else len(self.classes))]
         self.names: list[str] = []
-        self.examples = 0
+        self.examples, self.loss = 0, 0.0
         self.progress: list[dict[str, Any]] = []
 
     def _name(self, names: list[str]) -> None:
@@ -172,8 +174,40 @@ class KernelPerceptronModel:
             X, codes = np.ascontiguousarray(X[order]), codes[order]
         signs = [codes] if two else [np.where(codes == k, 1.0, -1.0) for k in range(len(self.heads))]
         found = [head.learn(self.shape, self.extra, X, sign) for head, sign in zip(self.heads, signs)]
-        self.examples += len(X)
+        self._tell(codes, signs, found)
         return found[0] if two else np.column_stack(found)
+
+    def _tell(self, codes: np.ndarray, signs: list[np.ndarray], scores: list[np.ndarray]) -> None:
+        """A line of progress at each power of two among the rows just learned."""
+        losses = sum(np.maximum(0.0, -sign * score) for sign, score in zip(signs, scores))
+        # From the loss so far on, so that blocks of any size give the same bits.
+        losses = np.cumsum(np.append(self.loss, losses))[1:]
+        wrong = np.cumsum([sign * score <= 0.0 for sign, score in zip(signs, scores)], axis=1)
+        missed = [head.mistakes - int(counts[-1]) for head, counts in zip(self.heads, wrong)]
+        due = 1 << self.examples.bit_length()
+        while due <= self.examples + len(codes):
+            i = due - self.examples - 1
+            self._due(due, float(losses[i]), codes[i], [float(score[i]) for score in scores])
+            counts = [before + int(more[i]) for before, more in zip(missed, wrong)]
+            if len(self.heads) == 1:
+                self.progress[-1]["average_mistakes"] = counts[0] / due
+            if not self.budget and max(counts) <= BOUNDED:
+                # Without a budget the expansion of that round is the first part of the present one.
+                self.progress[-1]["bound"] = float(self._worst(due, counts).bound)
+            due *= 2
+        self.examples += len(codes)
+        self.loss = float(losses[-1])
+
+    def _due(self, examples: int, loss: float, label: Any, scores: list[float]) -> None:
+        last = self.progress[-1] if self.progress else {"examples": 0, "average_loss": 0.0}
+        since = loss - last["examples"] * last["average_loss"]
+        self.progress.append(
+            {
+                "examples": examples, "average_loss": loss / examples,
+                "since_last": since / (examples - last["examples"]), "label": label.item(),
+                "prediction": scores[0] if len(scores) == 1 else scores,
+            }
+        )  # fmt: skip
 
     def predict(self, X: Any) -> np.ndarray:
         """Scores: one a row for two classes, otherwise one a row and class."""
@@ -199,24 +233,27 @@ class KernelPerceptronModel:
 
     def certificate(self) -> MistakeCertificate:
         """Of several classes, the head that errs most against its bound."""
-        found = [self._proof(head) for head in self.heads]
+        return self._worst(self.examples, [head.mistakes for head in self.heads])
+
+    def _worst(self, examples: int, mistakes: list[int]) -> MistakeCertificate:
+        found = [self._proof(head, examples, count) for head, count in zip(self.heads, mistakes)]
         return max(found, key=lambda proof: (not proof.proven, proof.bound))
 
-    def _proof(self, head: Head) -> MistakeCertificate:
+    def _proof(self, head: Head, examples: int, mistakes: int) -> MistakeCertificate:
         theorem = "perceptron in the kernel's space: N ≤ (R‖w‖ + ‖ξ‖₂)²"
-        told: dict[str, Any] = {"examples": self.examples, "mistakes": head.mistakes, "theorem": theorem}
-        complete = head.mistakes == head.size
+        told: dict[str, Any] = {"examples": examples, "mistakes": mistakes, "theorem": theorem}
+        complete = mistakes <= head.size
         kept = Assumption(
-            "every mistake stays in the expansion", complete, float(head.mistakes), float(self.budget or math.inf),
+            "every mistake stays in the expansion", complete, float(mistakes), float(self.budget or math.inf),
             "use budget=None",
         )  # fmt: skip
         if not complete:
-            advice = f"{head.mistakes - head.size} mistakes left the budget of {self.budget}; budget=None has a bound"
+            advice = f"{mistakes - head.size} mistakes left the budget of {self.budget}; budget=None has a bound"
             return MistakeCertificate(status=Status.VOID, assumptions=(kept,), advice=advice, **told)
-        if not head.size:
+        if not mistakes:
             return MistakeCertificate(status=Status.PROVEN, assumptions=(kept,), bound=0.0, **told)
-        rows, signs = head.rows[: head.size], head.signs[: head.size]
-        some = np.unique(np.linspace(0, head.size - 1, min(head.size, FACTORED)).astype(int))
+        rows, signs = head.rows[:mistakes], head.signs[:mistakes]
+        some = np.unique(np.linspace(0, mistakes - 1, min(mistakes, FACTORED)).astype(int))
         values, Q = np.linalg.eigh((gram(self.shape, rows[some]) + self.extra) * signs[some] * signs[some][:, None])
         if values[0] < -1e-8 * values[-1]:
             positive = Assumption("the kernel is an inner product", False, float(values[0]), 0.0, "use another kernel")
@@ -233,7 +270,7 @@ class KernelPerceptronModel:
         full = np.column_stack([Z, lost])
         found = [perceptron_bound(full, np.append(u, 0.0), None) for u in comparators(Z, Z.sum(axis=0))]
         bound, radius, margin, slack, w = min(found, key=lambda item: item[0])
-        comparator = np.zeros(head.size)
+        comparator = np.zeros(mistakes)
         comparator[some] = signs[some] * (whiten @ w[:-1])
         return MistakeCertificate(
             status=Status.PROVEN, assumptions=(kept,), radius=radius, margin=margin, slack=slack, bound=bound,
@@ -249,6 +286,7 @@ class KernelPerceptronModel:
         return arrays, {
             "shape": describe(self.shape) if isinstance(self.shape, tuple) else None, "intercept": bool(self.extra),
             "budget": self.budget, "classes": list(self.classes), "names": self.names, "examples": self.examples,
+            "loss": self.loss, "progress": self.progress,
             "heads": [[head.size, head.oldest, head.mistakes] for head in self.heads],
         }  # fmt: skip
 
@@ -257,7 +295,9 @@ class KernelPerceptronModel:
         """The record of a state."""
         shape = rebuild(meta["shape"], KERNELS, "kernel", parts)
         model = cls(shape, meta["intercept"], meta["budget"], meta["classes"])
-        model.examples = meta["examples"]
+        # Files of before progress was kept have none of it.
+        model.examples, model.loss = meta["examples"], meta.get("loss", 0.0)
+        model.progress = [dict(line) for line in meta.get("progress", [])]
         model._name(meta["names"])
         for h, (head, counts) in enumerate(zip(model.heads, meta["heads"])):
             head.size, head.oldest, head.mistakes = counts

@@ -67,8 +67,11 @@ def regret_plot(records: list[dict[str, Any]], certificate: Any, ax: Any = None)
     if hasattr(certificate, "comparator_loss") and certificate.examples > (records[-1]["examples"] if records else 0):
         now = {"examples": certificate.examples, "average_loss": certificate.loss / certificate.examples}
         records = [*records, now | {"comparator_loss": certificate.comparator_loss, "bound": certificate.bound}]
-    seen = [record["examples"] for record in records]
     mistakes = hasattr(certificate, "mistakes")
+    if mistakes and certificate.examples > (records[-1]["examples"] if records else 0):
+        now = {"examples": certificate.examples, "average_mistakes": certificate.mistakes / certificate.examples}
+        records = [*records, now | {"average_loss": math.nan, "bound": certificate.bound}]
+    seen = [record["examples"] for record in records]
     curves: tuple[Any, ...] = (
         ("loss suffered", [r["average_loss"] * r["examples"] for r in records], "#1f6fb4", "-"),
         ("best fixed weights", [r.get("comparator_loss", math.nan) for r in records], "#3a8f4d", "-"),
@@ -90,7 +93,8 @@ def regret_plot(records: list[dict[str, Any]], certificate: Any, ax: Any = None)
     ax.set_title(
         f"{certificate.examples:,} examples: {certificate.status.value.replace('_', ' ')}", loc="left", fontsize=10
     )
-    ax.legend(frameon=False, fontsize=9, loc="lower right")
+    if ax.lines:
+        ax.legend(frameon=False, fontsize=9, loc="lower right")
     ax.spines[["top", "right"]].set_visible(False)
     ax.grid(True, which="major", alpha=0.25)
     return ax
