@@ -91,6 +91,8 @@ def test_penalty_by_leave_one_out(data):
         assert chosen.leave_one_out_error_ == pytest.approx(errors.min(), rel=1e-6)
         assert 5 < np.argmin(errors) < len(errors) - 2
         assert chosen.plot().get_xlabel() == "alpha"
+    bars = tl.KernelRegression(0.3).fit(X, y).plot()
+    assert sum(bar.get_height() for bar in bars.patches) == len(y)
 
 
 def test_beyond_the_named_size_landmarks_are_used():

@@ -29,6 +29,8 @@ def test_ngram_ranks_sums_to_one_merges_and_saves(tmp_path):
     assert again.log_probability("I sat on a mat") == model.log_probability("I sat on a mat")
     assert again.certificate_ == model.certificate_ and model.certificate_.gap > 0
     assert model.next_words("I sat on", 2)[0][0] in ("a", "the") and model.sample(1)
+    bars = model.plot("I sat on", 4)
+    assert bars.patches[-1].get_width() == model.next_words("I sat on", 1)[0][1] and len(bars.patches) == 4
     assert model.perplexity("I sat on a chair.") < model.perplexity("Chair a on sat I.")
     uniform = tl.NGram(order=1).fit("a b c d")
     assert uniform.log_probability("a") < 0

@@ -128,14 +128,17 @@ class KernelRegression(Saved, RegressorMixin, BaseEstimator):
         return self.model_.predict(validate_data(self, X, dtype=np.float64, order="C", reset=False))
 
     def plot(self, ax: Any = None) -> Any:
-        """Leave-one-out error against the penalty (``alpha="auto"``); the matplotlib axes."""
+        """Leave-one-out error against the penalty; with one penalty, how the residuals spread. The matplotlib axes."""
         check_is_fitted(self)
-        if self.model_.tried is None:
-            raise UsageError("there is one penalty only; fit with alpha='auto' to see the others", where="alpha")
         if ax is None:
             from matplotlib.figure import Figure
 
             ax = Figure(figsize=(6.4, 4.0), layout="constrained").subplots()
+        if self.model_.tried is None:
+            ax.hist(np.asarray(self.leave_one_out_residuals_).ravel(), bins="auto", color="#1f6fb4")
+            ax.set_xlabel("leave-one-out residual")
+            ax.set_ylabel("rows")
+            return ax
         alphas, errors = self.model_.tried.T
         ax.loglog(alphas, errors)
         ax.axvline(self.alpha_, color="0.4", linestyle=":")

@@ -93,6 +93,18 @@ class NGram(Saved, BaseEstimator):
         odds = [(word, self.model_.probability(word, before)) for word in self.vocabulary_]
         return sorted(odds, key=lambda item: (-item[1], item[0]))[:count]
 
+    def plot(self, context: str = "", count: int = 10, ax: Any = None) -> Any:
+        """The most probable words after a context, as bars; the matplotlib axes."""
+        odds = self.next_words(context, count)[::-1]
+        if ax is None:
+            from matplotlib.figure import Figure
+
+            ax = Figure(figsize=(6.4, 0.8 + 0.3 * len(odds)), layout="constrained").subplots()
+        ax.barh(["(end)" if word == END else word for word, _ in odds], [share for _, share in odds], color="#1f6fb4")
+        ax.set_xlabel("probability")
+        ax.set_title(f"after “{context} …”" if context else "at the start of a sentence", loc="left", fontsize=10)
+        return ax
+
     def sample(self, random_state: Any = None, longest: int = 40) -> str:
         """A new sentence."""
         check_is_fitted(self)
