@@ -6,12 +6,13 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from sklearn.utils.validation import _check_sample_weight, check_array, check_is_fitted, validate_data
+from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
 from ..errors import DataError, UsageError
 from ..model.linear import LinearModel, as_terms
 from ..onepass.moments import Moments, refuse_weights
 from ..report.summary import summarise
+from .checking import refuse_values, validate_data
 from .loading import Saved
 from .sources import lazily
 
@@ -51,10 +52,10 @@ def _plain(array: Any, dimensions: int) -> bool:
 
 
 def refuse_nonfinite(estimator: Any, X: Any, moments: Moments) -> None:
-    """Let scikit-learn's own message speak if the moments show a NaN or an infinity."""
+    """Name the place of a NaN or an infinity if the moments show one."""
     part = moments.total
     if not (np.isfinite(part.mean[0]).all() and np.isfinite(np.diagonal(part.products[0])).all()):
-        check_array(X, accept_sparse=SPARSE, estimator=type(estimator).__name__, input_name="X")
+        refuse_values(X, estimator)
         moments.refuse_nonfinite()
 
 

@@ -8,12 +8,13 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator, TransformerMixin
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from ..data.basis import Call, Function, Identity
 from ..data.formula import FittedBasis, Formula
 from ..data.polynomial import residual
 from ..errors import DataError, UsageError, nearest
+from .checking import validate_data
 from .loading import Saved
 
 

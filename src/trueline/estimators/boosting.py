@@ -7,11 +7,12 @@ from typing import Any
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
 from ..beyond.boosting import BoostingModel, boost, sort_columns
 from ..errors import DataError, UsageError
 from ..onepass.moments import refuse_weights
+from .checking import validate_data
 from .loading import Saved
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator, RegressorMixin
-from sklearn.utils.validation import _check_sample_weight, validate_data
+from sklearn.utils.validation import _check_sample_weight
 
 from ..engines import engine_of
 from ..errors import UsageError
@@ -14,6 +14,7 @@ from ..model.iterated import combined_offset, fit_generalized
 from ..parts.losses import LOSSES
 from ..parts.losses import loss as make_loss
 from ..parts.penalties import penalty as make_penalty
+from .checking import validate_data
 from .logistic import LinearRecord
 from .sources import lazily, paired, refuse_source
 

@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_consistent_length, check_is_fitted, c
 from ..beyond.density import DensityModel
 from ..beyond.generative import FOLDS, GenerativeModel
 from ..errors import DataError, UsageError, nearest
+from .checking import refuse_target
 from .density import Density, Tabular, alone, checked_weights, density_plot, generator, middle, names_of
 from .ngram import NGram
 from .tables import as_array, column_number, read_table
@@ -88,6 +89,7 @@ class GenerativeClassifier(Tabular, ClassifierMixin, BaseEstimator):
         y = column_or_1d(y, warn=True)
         check_consistent_length(table[0], y)
         if y.dtype.kind not in "biuUS":  # those are classes whatever they hold
+            refuse_target(y, numeric=False)
             check_classification_targets(y)
         weights = checked_weights(sample_weight, len(y))
         table, entity = self._split(table)

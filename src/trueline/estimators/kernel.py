@@ -7,13 +7,14 @@ from typing import Any
 import numpy as np
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils import check_random_state
-from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
 from ..beyond.kernel import EXACT_ROWS, KernelModel, fit_kernel
 from ..beyond.kernelperceptron import KernelPerceptronModel
 from ..errors import UsageError
 from ..onepass.moments import refuse_weights
 from ..parts.kernels import similarity
+from .checking import validate_data
 from .loading import Saved
 from .tasks import Classification
 

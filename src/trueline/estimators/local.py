@@ -7,12 +7,13 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator, RegressorMixin
-from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
 from ..beyond.local import LocalModel, Settings
 from ..beyond.smoothing import RULES, check, choose, fit_local
 from ..errors import DataError, UsageError
 from ..model.linear import Interval, as_terms
+from .checking import validate_data
 from .loading import Saved
 
 LOWESS_FRACTION = 2.0 / 3.0

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
 from ..batch.methods import METHODS
 from ..engines import engine_of
@@ -16,6 +16,7 @@ from ..errors import UsageError, nearest
 from ..model.iterated import fit_logistic
 from ..model.linear import LinearModel, as_terms
 from ..report.summary import summarise
+from .checking import validate_data
 from .loading import Saved
 from .sources import lazily, paired, refuse_source
 

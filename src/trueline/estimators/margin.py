@@ -7,12 +7,13 @@ from typing import Any
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import _check_sample_weight, validate_data
+from sklearn.utils.validation import _check_sample_weight
 
 from ..batch.methods import METHODS
 from ..errors import UsageError, nearest
 from ..model.iterated import fit_margin
 from ..model.linear import LinearModel
+from .checking import validate_data
 from .logistic import LinearRecord
 
 LOSSES = ("hinge", "squared_hinge")

@@ -6,13 +6,14 @@ from typing import Any
 
 import numpy as np
 from sklearn.utils import check_random_state
-from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
 from ..beyond.network import NetworkModel, fit_network
 from ..errors import UsageError
 from ..online import inputs
 from ..parts.activations import activation
 from ..parts.losses import loss
+from .checking import validate_data
 from .tasks import Regression
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils.validation import _check_sample_weight, validate_data
+from sklearn.utils.validation import _check_sample_weight
 
 from ..batch.activeset import gram_path
 from ..batch.lasso import LassoFit, LassoProblem, bridged, largest_penalty, penalty_grid
@@ -19,6 +19,7 @@ from ..model.linear import LinearModel
 from ..onepass.moments import Moments, refuse_weights
 from ..onepass.paths import moment_gram
 from .arrays import FromMoments
+from .checking import validate_data
 
 SPARSE = ("csr", "csc")
 

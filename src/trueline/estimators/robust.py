@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
 from ..beyond.outliers import fit_mixture, outlier_probability
 from ..beyond.psi import psi_named
@@ -17,6 +17,7 @@ from ..beyond.robust import check, fit_robust
 from ..errors import DataError, UsageError
 from ..model.linear import Interval, LinearModel, as_terms
 from ..onepass.distributions import normal_quantile
+from .checking import validate_data
 from .logistic import LinearRecord
 
 

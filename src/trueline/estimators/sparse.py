@@ -14,7 +14,6 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import MultiOutputMixin
-from sklearn.utils.validation import check_array
 
 from ..batch.lasso import LassoFit, LassoProblem, prefers_gram
 from ..certify.records import Certificate
@@ -22,6 +21,7 @@ from ..errors import DataError
 from ..model.closed import linear_record
 from ..model.linear import LinearModel, names
 from ..onepass.moments import Moments
+from .checking import check_array, refuse_target, refuse_values
 from .penalised import (
     SPARSE,
     SparseLinear,
@@ -93,15 +93,14 @@ def lasso_path(
     y = np.asarray(y, dtype=np.float64)
     if y.ndim != 1 or len(y) != X.shape[0]:
         raise DataError(f"y has shape {y.shape}; a vector of {X.shape[0]} numbers is accepted", where="y")
-    if not np.isfinite(y).all():
-        raise DataError("y holds NaN or infinity; finite numbers are accepted", where="y")
+    refuse_target(y)
     check_penalty(l1_ratio=l1_ratio, tol=tol)
     weights = checked_weights(sample_weight, X)
     with np.errstate(invalid="ignore", over="ignore"):
         problem = LassoProblem(X, weights, fit_intercept)
         told = not by_gram or np.isfinite(np.trace(problem.gram()))  # a sum of all squares saves a reading of its own
     if not told:
-        check_array(X, dtype=[np.float64])
+        refuse_values(X)
         raise DataError("the squares of the numbers in X overflow; divide its columns by their size", where="X")
     if isinstance(alphas, numbers.Integral):
         alphas, n_alphas = None, int(alphas)

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from sklearn.utils.validation import column_or_1d, validate_data
+from sklearn.utils.validation import column_or_1d
 
 from ..batch.lasso import GRAM_COLUMNS, LassoFit, LassoProblem, gap_certificate, penalty_grid
 from ..certify.records import Assumption
@@ -24,6 +24,7 @@ from ..onepass.moments import Moments
 from ..onepass.paths import held_out, moment_gram
 from ..threads import spread
 from .arrays import fold_numbers
+from .checking import validate_data
 from .penalised import (
     SPARSE,
     SparseLinear,

@@ -12,13 +12,14 @@ from typing import Any
 import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
-from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
 from ..engines import engine_of
 from ..errors import DataError, UsageError, nearest
 from ..online.inputs import Overflow, refuse_bad_rows
 from ..online.model import OnlineModel
 from ..parts import geometries, losses, penalties, rates
+from .checking import validate_data
 from .loading import Saved
 from .sources import paired, refuse_source
 

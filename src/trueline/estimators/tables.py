@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from sklearn.utils.validation import _check_feature_names, _check_n_features, validate_data
+from sklearn.utils.validation import _check_feature_names, _check_n_features
 
 from ..errors import DataError, UsageError, nearest
+from .checking import validate_data
 
 
 class Columns(list):

@@ -1,0 +1,169 @@
+"""The door for arrays: scikit-learn's checks, and where they refuse a value a sentence that names its place."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from sklearn.utils import validation
+
+from ..errors import DataError
+
+REMEDY = "give finite numbers: fill or drop what is missing first"
+
+
+def validate_data(estimator: Any, X: Any, y: Any = "no_validation", **rules: Any) -> Any:
+    """As scikit-learn's function of the same name; a value that it refuses is named by column and row."""
+    try:
+        found = validation.validate_data(estimator, X, y, **rules)
+    except (TypeError, ValueError):
+        finite = rules.get("ensure_all_finite", True)
+        # Where nothing was searched for, who meets NaN later names it: only words can be the fault here.
+        if finite is not False or _wordy(X):
+            refuse_values(X, estimator, missing=finite == "allow-nan")
+        if not isinstance(y, str):
+            refuse_target(y, numeric=rules.get("y_numeric", False))
+        raise
+    if rules.get("y_numeric") and isinstance(found, tuple) and found[1].dtype.kind in "US":
+        refuse_target(found[1])  # words that scikit-learn lets through
+    return found
+
+
+def check_array(X: Any, estimator: Any = None, **rules: Any) -> Any:
+    """As scikit-learn's function of the same name; a value that it refuses is named by column and row."""
+    try:
+        return validation.check_array(X, **rules)
+    except (TypeError, ValueError):
+        refuse_values(X, estimator)
+        raise
+
+
+def refuse_values(X: Any, estimator: Any = None, *, missing: bool = False) -> None:
+    """Raise for the first entry of X that is no finite number, with how many there are; return if there is none.
+
+    >>> refuse_values(np.array([[1.0, 2.0], [3.0, np.nan]]))
+    Traceback (most recent call last):
+    trueline.errors.DataError: X has 1 unusable entry: column 'x1' has NaN in row 1; give finite numbers: fill or drop what is missing first
+    """
+    _refuse_ragged(X)
+    found: tuple[int, int, str, Any] | None = None
+    count = 0
+    for column, (name, values) in enumerate(_columns(X, list(getattr(estimator, "feature_names_in_", ())))):
+        numbers, words = _numbers(values)
+        bad = np.isinf(numbers) if missing else ~np.isfinite(numbers)
+        bad |= words
+        count += int(bad.sum())
+        if bad.any():
+            row = int(np.argmax(bad))
+            if found is None or (row, column) < found[:2]:
+                found = row, column, name, values[row]
+    if found is None:
+        return
+    row, _, name, value = found
+    if hasattr(X, "indices"):  # the rows of a sparse matrix's column: the stored ones
+        stored = X.tocsc()
+        row = int(stored.indices[stored.indptr[found[1]] + row])
+    remedy = REMEDY
+    if not isinstance(value, (int, float, np.number)) and value is not None and not _missing(value):
+        kind, become = ("words", "categories") if isinstance(value, str) else ("dates", "days")
+        remedy = (
+            "give numbers: make indicator columns of words first" if isinstance(value, str) else "give numbers of days"
+        )
+        if hasattr(estimator, "from_moments"):
+            remedy += f", or the whole table with target= its column's name: columns of {kind} then become {become}"
+    raise DataError(
+        f"X has {count:,} unusable entr{'y' if count == 1 else 'ies'}: column {name!r} has {_what(value)} in row {row}; "
+        f"{remedy}",
+        where=name,
+    )
+
+
+def refuse_target(y: Any, *, numeric: bool = True) -> None:
+    """Raise for the first entry of a target that is NaN or infinity, or a word for a number; return if there is none."""
+    try:
+        values = np.asarray(y, dtype=np.float64)
+    except (TypeError, ValueError):
+        flat = np.asarray(y, dtype=object)
+        words = [row for row, value in enumerate(flat.tolist()) if isinstance(value, str)] if flat.ndim == 1 else []
+        if words and numeric:
+            raise DataError(
+                f"y has {str(flat[words[0]])!r} in row {words[0]}; give numbers, or take a classifier for classes",
+                where="y",
+            ) from None
+        return
+    bad = ~np.isfinite(values)
+    if values.ndim and bad.any():
+        place = np.unravel_index(int(np.argmax(bad)), values.shape)
+        where = f"row {place[0]}" + (f" of target {place[1]}" if len(place) > 1 else "")
+        count = int(bad.sum())
+        raise DataError(
+            f"y has {count:,} unusable entr{'y' if count == 1 else 'ies'}: {_what(values[place])} in {where}; {REMEDY}",
+            where="y",
+        )
+
+
+def _refuse_ragged(X: Any) -> None:
+    if not isinstance(X, (list, tuple)) or not all(isinstance(row, (list, tuple, np.ndarray)) for row in X):
+        return
+    for number, row in enumerate(X):
+        if len(row) != len(X[0]):
+            raise DataError(
+                f"row {number} of X has {len(row)} entries where row 0 has {len(X[0])}; give every row the same columns",
+                where="X",
+            ) from None
+
+
+def _missing(value: Any) -> bool:
+    return value is None or type(value).__name__ in ("NAType", "NaTType")
+
+
+def _what(value: Any) -> str:
+    if isinstance(value, str):
+        return repr(value)
+    if _missing(value):
+        return "nothing"
+    if isinstance(value, (int, float, np.number)):
+        return "infinity" if np.isinf(value) else "NaN"
+    return f"the date {value}"
+
+
+def _wordy(X: Any) -> bool:
+    kinds = [getattr(X, "dtype", None)] if not hasattr(X, "columns") else list(X.dtypes)
+    return any(getattr(kind, "kind", "O") in "OUSTmM" for kind in kinds)
+
+
+def _columns(X: Any, names: list[str]) -> Any:
+    """(name, values) of each column of a frame, a sparse matrix or rows; nothing of what has no columns."""
+    if len(names) != (X.shape[1] if len(getattr(X, "shape", ())) == 2 else -1):
+        names = []
+    if hasattr(X, "columns"):
+        for name in X.columns:
+            yield str(name), np.asarray(X[name])
+    elif hasattr(X, "tocsc"):
+        stored = X.tocsc()
+        for j in range(X.shape[1]):
+            yield names[j] if names else f"x{j}", stored.data[stored.indptr[j] : stored.indptr[j + 1]]
+    else:
+        try:
+            rows = np.asarray(X) if isinstance(X, np.ndarray) else np.array(X, dtype=object)
+        except ValueError:
+            return
+        if rows.ndim == 2:
+            yield from ((names[j] if names else f"x{j}", rows[:, j]) for j in range(rows.shape[1]))
+
+
+def _numbers(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Values as float64, and which of them are words or dates."""
+    words = np.zeros(len(values), dtype=bool)
+    if values.dtype.kind in "mM":
+        return np.zeros(len(values)), ~words
+    try:
+        return np.asarray(values, dtype=np.float64), words
+    except (TypeError, ValueError):
+        made = np.zeros(len(values))
+        for row, value in enumerate(values.astype(object)):
+            try:
+                made[row] = np.nan if _missing(value) else float(value)
+            except (TypeError, ValueError):
+                words[row] = isinstance(value, str)
+        return made, words
