@@ -261,6 +261,7 @@ def test_bad_input_is_refused_and_nothing_is_learned(data, widrow_hoff):
         (lambda: widrow_hoff(average=True, loss_range=-1.0).fit(X, y), "loss_range"),
         (lambda: widrow_hoff(average=True, confidence=1.0).fit(X, y), "confidence"),
         (lambda: tl.ExponentiatedGradient(0.1, radius=-1).fit(X, y), "radius must be above 0"),
+        (lambda: tl.OnlineRegressor(rate="1/t").fit(X, y), "how it falls is schedule='1/t'"),
         (lambda: tl.OnlineRegressor(rate=0.1, penalty="l1", alpha=np.nan).fit(X, y), "alpha must be 0 or more"),
         (lambda: tl.OnlineRegressor(Quantile(2.0), "additive", 0.1).fit(X, y), "quantile must be between 0 and 1"),
         (lambda: tl.OnlineRegressor(Power(0.5), "additive", 0.1).fit(X, y), "p must be 1 or more"),

@@ -30,5 +30,6 @@ def rate(base: Any, schedule: str = "constant") -> Rate:
         raise UsageError(f"there is no schedule named {schedule!r}{nearest(schedule, SCHEDULES)}", where="schedule")
     number = isinstance(base, (int, float)) or hasattr(base, "__float__")
     if isinstance(base, (bool, str)) or not number or not (0.0 < float(base) < math.inf):
-        raise UsageError(f"rate must be a positive number or 'auto', not {base!r}", where="rate")
+        fall = f"; how it falls is schedule={base!r}" if isinstance(base, str) and base in SCHEDULES else ""
+        raise UsageError(f"rate must be a positive number or 'auto', not {base!r}{fall}", where="rate")
     return Rate(float(base), SCHEDULES[schedule])
