@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import ast
 import dataclasses
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 import trueline as tl
+from trueline.certify import checker
 from trueline.certify import verify as module
+from trueline.certify.checker import exact_products
 from trueline.certify.records import Status
-from trueline.certify.verify import exact_products, verify
+from trueline.certify.verify import verify
 from trueline.model.closed import fit_least_squares
 from trueline.onepass.moments import Moments
 
@@ -32,30 +36,54 @@ def rows():
     return X, X @ [1.0, -0.2, 40.0, 0.0] + 2.0 + rng.normal(size=300)
 
 
-def test_it_is_short_and_stands_alone():
+def imported(source):
+    names = set()
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Import):
+            names |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            names.add("." * node.level + (node.module or ""))
+    return names
+
+
+def test_the_checker_is_short_and_imports_numpy_only():
+    source = Path(checker.__file__).read_text()
+    assert len(source.splitlines()) <= 300 and max(map(len, source.splitlines())) <= 120
+    assert imported(source) == {"__future__", "decimal", "math", "typing", "numpy"}
+
+
+def test_what_stands_beside_it_is_short_and_shares_nothing_with_the_solvers():
     folder = Path(module.__file__).parent
-    own = {"verify", "checks", "problems", "replay", "beyond"}
+    own = {"verify", "checker", "statement", "closed", "slopes", "learners", "beyond"}
+    plain = {"__future__", "collections.abc", "dataclasses", "decimal", "itertools", "math", "typing", "numpy"}
     for name in own:
         source = (folder / f"{name}.py").read_text()
         assert len(source.splitlines()) <= 300, name
-        names = set()
-        for node in ast.walk(ast.parse(source)):
-            if isinstance(node, ast.Import):
-                names |= {alias.name for alias in node.names}
-            elif isinstance(node, ast.ImportFrom):
-                names.add("." * node.level + (node.module or ""))
-        allowed = {
-            "__future__",
-            "collections.abc",
-            "dataclasses",
-            "decimal",
-            "itertools",
-            "math",
-            "typing",
-            "numpy",
-            "..errors",
-        }
-        assert names <= allowed | {f".{other}" for other in own}, name
+        assert imported(source) <= plain | {"..errors", "."} | {f".{other}" for other in own}, name
+
+
+def test_the_checker_runs_without_trueline(rows):
+    """The file alone, in a process that cannot import trueline, finds the digits of a line."""
+    X, y = rows
+    model = fit_least_squares(Moments.from_arrays(X, y))
+    given = [X.tolist(), y.tolist(), model.intercept, model.coef.tolist(), model.certificate.arithmetic_digits]
+    script = f"""
+import importlib.util, sys, types
+import numpy as np
+sys.modules["trueline"] = None
+spec = importlib.util.spec_from_file_location("checker", {checker.__file__!r})
+checker = importlib.util.module_from_spec(spec)
+spec.loader.exec_module(checker)
+X, y, b, w, digits = {given!r}
+X, y = np.array(X), np.array(y)
+for claimed in (digits, 17.5):
+    proof = types.SimpleNamespace(rank=4, dropped=(), arithmetic_digits=claimed, digits=claimed, proven=True, status="proven")
+    out = checker.Claims(proof)
+    checker.exact(out, X, y[:, None], np.ones(len(X)), 1, [([0, 1, 2, 3], [b, *w], np.zeros(4))])
+    print(*sorted(one.claim for one in out if not one.held), sep=",")
+"""
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True, timeout=60)
+    assert done.stdout.split("\n")[:2] == ["", "arithmetic_digits,digits"]
 
 
 def test_products_are_exact():
@@ -193,10 +221,8 @@ def test_where_no_dual_point_proves_it_nothing_is_taken_on_trust(rows, monkeypat
 
     X, y = rows
     model = fit_generalized(X, y, loss="absolute")
-    honest = module._bounds
-    monkeypatch.setattr(
-        module, "_bounds", lambda *given: (lambda found: (found[0], found[0] - 1e-4, *found[2:]))(honest(*given))
-    )
+    honest = module.dual_on_kinks
+    monkeypatch.setattr(module, "dual_on_kinks", lambda problem: honest(problem) - 1e-4)
     assert failed(model, (X, y), model.certificate) == {"dual", "status"}
 
 

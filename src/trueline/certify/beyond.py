@@ -13,10 +13,14 @@ from typing import Any
 import numpy as np
 
 from ..errors import ModelError
-from .checks import Claims
-from .problems import loss_of
+from .checker import Claims, loss_of
 
 _FEW = 400  # rows at which a local fit is made anew
+
+
+def _status(out: Claims, proven: Any, held: Any, note: str = "") -> None:
+    """Whether what was found proves the result, in the words of the claim."""
+    out.holds("status", "proven" if proven else "not_proven", held, note)
 
 
 def _components(out: Claims, record: Any, proof: Any, X: np.ndarray, y: np.ndarray, c: np.ndarray) -> None:
@@ -35,7 +39,7 @@ def _components(out: Claims, record: Any, proof: Any, X: np.ndarray, y: np.ndarr
     out.near("condition_number", float(np.sqrt(spread[0] / spread[-1])) if len(spread) else 1.0, 1e-6)
     product = record.vectors @ record.vectors.T - np.eye(len(values))
     out.near("orthogonality", float(np.abs(product).max(initial=0.0)), 1.0, 1e-14)
-    out.status(seen.any(), proof.proven == bool(seen.any()))
+    _status(out, seen.any(), proof.proven == bool(seen.any()))
 
 
 def _rho(name: str, k: tuple[float, ...], u: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -80,7 +84,7 @@ def _reweighted(out: Claims, record: Any, proof: Any, X: np.ndarray, y: np.ndarr
     out.near("stationarity", float(steep.max()), 1.0, 1e-3 * float(steep.max()) + 1e-9)
     out.near("degrees_of_freedom", float(np.linalg.matrix_rank(Z)), 1e-9)
     flat = worse <= 1e-9 * (1.0 + abs(proof.objective))
-    out.status(flat, not proof.proven or flat)
+    _status(out, flat, not proof.proven or flat)
 
 
 def _design(told: Any, X: np.ndarray) -> np.ndarray:
@@ -154,7 +158,7 @@ def _kernel_ridge(out: Claims, record: Any, proof: Any, X: np.ndarray, y: np.nda
         own = np.einsum("ij,ij->i", B @ np.linalg.pinv(B.T @ features + alpha * size, hermitian=True), features)
         left = r / np.maximum(1.0 - own - (c / c.sum() if intercept else 0.0), 1e-12)
         out.near("leave_one_out", float(np.average(left**2, weights=c)), 1e-3)
-        return out.status(proof.relative_gap <= 1e-6, proof.proven == (proof.relative_gap <= 1e-6))
+        return _status(out, proof.relative_gap <= 1e-6, proof.proven == (proof.relative_gap <= 1e-6))
     gap = 0.5 * float(c @ (r - alpha * coef / c) ** 2)
     M = np.zeros((len(X) + 1,) * 2)
     M[:-1, :-1] = _kernel(record.shape, X, X) + np.diag(alpha / c)
@@ -164,7 +168,7 @@ def _kernel_ridge(out: Claims, record: Any, proof: Any, X: np.ndarray, y: np.nda
     out.near("leave_one_out", float(np.average((coef / spread) ** 2, weights=c)), 1e-6)
     steep = float(np.abs(r - alpha * coef / c).max()) / max(float(np.abs(y).max()), 1e-300)
     out.holds("residual", steep, abs(steep - proof.residual) <= 0.5 * proof.residual + 1e-9)
-    return out.status(gap <= 1e-6 * primal, proof.proven == (gap <= 1e-6 * primal))
+    return _status(out, gap <= 1e-6 * primal, proof.proven == (gap <= 1e-6 * primal))
 
 
 def _kernel_mistakes(out: Claims, record: Any, proof: Any, X: np.ndarray, y: np.ndarray, c: np.ndarray) -> None:
@@ -217,7 +221,7 @@ def _boosting(out: Claims, record: Any, proof: Any, X: np.ndarray, y: np.ndarray
     for name, value in found.items():
         out.near(name, value, 1e-6, max(abs(value), 1e-6))
     right = found["training_error"] <= found["bound"] * (1 + 1e-9)
-    out.status(right, proof.proven == right, "the product must exceed the error")
+    _status(out, right, proof.proven == right, "the product must exceed the error")
 
 
 def _network(out: Claims, record: Any, proof: Any, X: np.ndarray, y: np.ndarray, c: np.ndarray) -> None:
@@ -252,7 +256,7 @@ def _network(out: Claims, record: Any, proof: Any, X: np.ndarray, y: np.ndarray,
     g = np.concatenate(parts) + decay * record.decayed * record.theta
     out.near("loss", float(share @ each) + 0.5 * decay * float((record.decayed * record.theta**2).sum()), 1e-6)
     out.near("gradient_norm", float(np.linalg.norm(g)), 1e-6)
-    out.status(False, not proof.proven, "a network's optimum is never proven")
+    _status(out, False, not proof.proven, "a network's optimum is never proven")
 
 
 def _likelihood(out: Claims, record: Any, proof: Any, X: np.ndarray, y: np.ndarray, c: np.ndarray) -> None:

@@ -1,0 +1,91 @@
+"""What a closed form tells beside its digits: condition number, digits that the data allow, orthogonality, repeats."""
+
+from __future__ import annotations
+
+import math
+from decimal import Context, localcontext
+from typing import Any
+
+import numpy as np
+
+from .checker import Check, Claims
+from .statement import Given, Line, Rows
+
+ULP = 2.0**-53
+
+
+def closed_form(
+    out: Claims, told: Given, X: Rows, Y: Rows, c: Rows, first: int, lines: list[Line], found: list[Any]
+) -> None:
+    """Checks from the normal equations that ``checker.exact`` solved; of several targets the worst counts."""
+    record, proof, n = told.record, told.proof, len(X)
+    every = [_measured(one, first, line, X, y, c) for one, line, y in zip(found, lines, Y.T, strict=True)]
+    (condition, _, angle, noise, pull), (_, allowed, *_) = np.max(every, axis=0), np.min(every, axis=0)
+    out.near("condition_number", float(condition), 1e-3)
+    _repeats(out, told, X, first)
+    if "non-negative" in record.statistics.get("family", ""):
+        right = pull <= 1e-8 and np.min(record.coef, initial=0.0) >= 0.0
+        out.holds("no coefficient at 0 should grow", float(pull), right, field="status")
+    if not proof.dropped:
+        out.holds("data_digits", float(allowed), proof.data_digits <= allowed + 1.0)
+        out.holds("digits", float(allowed), proof.digits <= allowed + 1.0, "no more than the data allow")
+        out.near("orthogonality", float(angle), 0.01 if n <= 8192 else 0.5, float(angle + 1e-13 + noise))
+
+
+def _repeats(out: Claims, told: Given, X: Rows, first: int) -> None:
+    """A dropped column must lie in the span of the others."""
+    gone = [j for j, term in enumerate(told.record.terms) if term in told.proof.dropped]
+    other = np.column_stack([np.ones((len(X), first)), np.delete(X, gone, axis=1)])
+    for j in gone:
+        apart = X[:, j] - other @ np.linalg.lstsq(other, X[:, j], rcond=None)[0]
+        share = float(np.linalg.norm(apart)) / (float(np.linalg.norm(X[:, j])) or 1.0)
+        note = "its distance from them"
+        out.append(Check(f"{told.record.terms[j]} repeats others", "dropped", share, share <= 1e-9, note))
+
+
+def _measured(found: Any, first: int, line: Line, X: Rows, y: Rows, c: Rows) -> tuple[float, ...]:
+    """(condition, digits that the data allow, angle of residual and columns, its rounding, pull on columns at 0)."""
+    G, at, M, right, best, inverse, near = found
+    on, n = line.columns, len(X)
+    rows = [*range(first), *(first + j for j in on)]
+    with localcontext(Context(prec=120)):
+        if first:  # the angle is that of the coefficients, with the constant that belongs to them
+            near = near.copy()
+            near[0] = (right[0] - M[0, 1:] @ near[1:]) / M[0, 0]
+        drift = float(np.linalg.norm((right - M @ near)[first:].astype(float)))
+        rss, whole = max(0.0, float(G[at, at] - best @ right)), max(float(G[at, at]), 1e-300)
+        off = [first + j for j in range(X.shape[1]) if j not in on]
+        pulls = [float(G[j, at] - G[j, rows] @ best) / math.sqrt(float(G[j, j]) * whole or 1.0) for j in off]
+        centred = M[first:, first:] - np.outer(M[first:, 0], M[0, first:]) / M[0, 0] if first else M
+    # The condition number of columns of length 1, from the matrix and from its inverse.
+    C, V, solution = centred.astype(float), inverse[first:, first:].astype(float), best.astype(float)
+    lengths = np.sqrt(np.diag(C))
+    both = (C / np.outer(lengths, lengths), V * np.outer(lengths, lengths)) if on else (np.eye(1),)
+    condition = math.sqrt(max(1.0, math.prod(np.linalg.eigvalsh(S)[-1] for S in both)))
+    # What the data allow: every entry that is not a whole number may be off by half a unit in its last place.
+    part = np.array([0.0 if (z == np.rint(z)).all() else ULP**2 * float(c @ z**2) for z in (*X[:, on].T, y)])
+    centre = np.asarray(first * (c @ X[:, on]) / c.sum())
+    lever = np.vstack([centre @ V, V])[1 - first :]
+    spread = np.maximum(np.r_[centre @ V @ centre + 1.0 / n, np.diag(V)][1 - first :], 0.0)
+    moved = np.sqrt(spread * (part[-1] + part[:-1] @ solution[first:] ** 2) / n) + np.sqrt(
+        lever**2 @ part[:-1] * rss / n
+    )
+    allowed = float(np.min(-np.log10(moved / np.maximum(np.abs(solution), 1e-300) + ULP), initial=16.0))
+    size = math.sqrt(max(0.0, float((lengths**2 - line.ridge).sum())) * rss) or math.inf
+    noise = 1e-24 * float(c @ y**2) / max(rss, 1e-300)
+    return condition, max(0.0, allowed), drift / size, noise, max(pulls, default=0.0)
+
+
+def least_norm(out: Claims, told: Given) -> None:
+    """More columns than the rows can tell apart: the weights of least norm among all that fit as well."""
+    record, proof, X, y, c = told
+    first = int(bool(record.statistics.get("fit_intercept", True)))
+    X, Y, c = X[c > 0], y.astype(float).reshape(len(X), -1)[c > 0], c[c > 0]
+    A, B = ((v - first * (c @ v) / c.sum()) * np.sqrt(c)[:, None] for v in (X, Y))
+    s = np.linalg.svd(A, compute_uv=False)
+    rank, best = int((s > 1e-11 * s.max(initial=0.0)).sum()), np.linalg.pinv(A, rcond=1e-11) @ B
+    digits = -math.log10(max(float(np.abs(np.atleast_2d(record.coef).T - best).max() / np.abs(best).max()), ULP))
+    out.holds("rank", rank, proof.rank == rank)
+    out.holds("digits", digits, proof.digits <= digits + 1.0)
+    full = rank == X.shape[1]
+    out.holds("status", "proven" if full else "not_proven", proof.proven == full)

@@ -1,0 +1,112 @@
+"""What batch solvers tell beside the gap: gradient norm, Newton decrement, largest step; and dual points on kinks.
+
+Solvers measure in columns of length 1, centred where a free constant stands beside them; so does this.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from .checker import COUNTS, Claims, dual_value, loss_of, scores
+from .statement import Problem, Rows
+
+KINKED = ("hinge", "absolute", "quantile")
+CURVE = {"logistic": 0.25, "softmax": 0.25, "squared_hinge": 2.0}  # the most that a loss curves, where it is not 1
+
+
+class Scaled(NamedTuple):
+    """A problem in the solvers' columns B; ``wide`` bounds |B| before anything cancels."""
+
+    B: Rows
+    wide: Rows
+    V: Rows
+    L1: Rows
+    L2: Rows
+
+
+def scaled(p: Problem) -> Scaled:
+    size = np.where((size := p.c @ p.Z**2) > 1e-26 * p.shift**2, size, 1.0)
+    size = np.sqrt(
+        size + p.l2 * ~(p.Z == 1).all(axis=0) / CURVE.get(p.loss, 1.0)
+    )  # lengths count the ridge's curvature
+    wide = (np.abs(p.Z) + 2.0 * np.abs(p.shift)) / size
+    return Scaled(p.Z / size, wide, p.W * size[:, None], (p.l1 / size)[:, None], (p.l2 / size**2)[:, None])
+
+
+def steepness(out: Claims, p: Problem) -> None:
+    """The gradient's norm, the decrement and 2/λ_max at the weights told."""
+    proof, (B, wide, V, L1, L2) = out.proof, scaled(p)
+    s = scores(p, p.W)
+    value, a, curve = loss_of(p.loss, p.f, s, p.t)
+    n, free = len(p.Z), ((p.l1 == 0) & (p.l2 == 0))[:, None]
+    g = B.T @ (p.c[:, None] * a.reshape(n, -1)) + L2 * V
+    # At 0 an L1 penalty allows some slope.
+    rest = np.minimum(g + L1, 0.0) if p.positive else np.sign(g) * np.maximum(np.abs(g) - L1, 0.0)
+    steep = float(np.linalg.norm(np.where((V == 0) & ~free, rest, g + L1 * np.sign(V))))
+    rounding = 1e-13 * float(np.linalg.norm(wide.T @ (p.c[:, None] * np.abs(a.reshape(n, -1)))))
+    if p.loss in KINKED:  # on a kink either side may be meant
+        away = np.abs(1 - p.t * s if p.loss == "hinge" else s - p.t)
+        unsure = away <= 4e-15 * ((np.abs(p.Z) + 2.0 * np.abs(p.shift)) @ np.abs(p.W[:, 0]) + np.abs(p.t))
+        rounding += 2.0 * float(np.linalg.norm(np.abs(B).T @ (p.c * unsure)))
+    if not math.isnan(proof.gradient_norm):  # beyond 65,536 rows the solver measures its columns on a sample
+        out.near("gradient_norm", steep, 1.0, rounding + (1e-6 if n <= 65_536 else 0.5) * steep)
+    if not math.isnan(proof.newton_decrement):
+        primal = float(p.c @ value + (p.l1 @ np.abs(p.W) + 0.5 * p.l2 @ p.W**2).sum())
+        zero = float(p.c @ loss_of(p.loss, p.f, 0.0 * s, p.t)[0])
+        _decrement(out, p, g + L1 * np.sign(V), curve, rounding, max(abs(primal), 1e-3 * abs(zero)))
+    if not math.isnan(proof.largest_step):
+        top = float(np.linalg.eigvalsh((B * p.c[:, None]).T @ B)[-1])
+        out.near("largest_step", 2.0 / (CURVE.get(p.loss, 1.0) * top), 0.01)
+
+
+def _decrement(out: Claims, p: Problem, g: Rows, curve: Rows, rounding: float, scale: float) -> None:
+    """√(gᵀH⁻¹g) over the weights that are used, as far as rounding lets it be told.
+
+    By the triangle inequality in H⁻¹'s norm, an error e of g counts at most ‖e‖/√λ_min; eigenvalues that the rounding
+    of H's own entries reaches tell nothing. A solver may stop with the Hessian of the point before. Where |f‴| ≤ f″,
+    a Newton step that moves scores by δ changes H by at most e^±δ, the decrement by e^±δ/2, and leaves a step of about
+    δ²/2: so from the step left here, δ = √2·(its root), and never less than itself (classes that separate: 1 and 1).
+    """
+    (B, _, V, L1, L2), n, many = scaled(p), len(p.Z), p.W.shape[1]
+    used = (L1 == 0) | (np.abs(V) > 1e-9 * np.abs(V).max())
+    used = (used if V.size <= 1500 else (L1 == 0) & (L2 == 0) & used).ravel()
+    curve = p.c[:, None, None] * curve.reshape(n, many, many)
+    H = np.einsum("iu,iab,iv->uavb", B, curve, B, optimize=True).reshape(V.size, V.size)
+    H, g = (H + np.diag(np.repeat(L2, many)))[np.ix_(used, used)], g.ravel()[used]
+    decrement = math.sqrt(max(0.0, float(g @ np.linalg.lstsq(H, g, rcond=None)[0])))
+    noise, moved, curved = decrement, 0.0, float(np.einsum("iaa->", curve))
+    values, vectors = np.linalg.eigh(H)
+    sure = values > 1e-12 * values.max(initial=1e-300)
+    if sure.any():
+        lost = float((((g @ vectors) ** 2)[~sure] / np.maximum(values[~sure], 1e-300)).sum())
+        steady = p.loss in ("logistic", "softmax", *COUNTS)
+        left = decrement / math.sqrt(curved) if curved > 0 and steady else 0.0
+        noise = math.sqrt(min(lost, decrement**2)) + rounding / math.sqrt(values[sure][0])
+        moved = 0.5 * max(left, math.sqrt(2.0 * left))
+    told, wide, noise = out.proof.newton_decrement, math.exp(moved), noise + 1e-8 * math.sqrt(scale)
+    right = 0.95 / wide * decrement - noise <= told <= 1.05 * wide * decrement + noise
+    out.holds("newton_decrement", decrement, right)
+
+
+def dual_on_kinks(p: Problem) -> float:
+    """Rows on a kink take the slope that the optimum asks of them, within their range; the best bound counts."""
+    (B, _, V, L1, L2), n, t = scaled(p), len(p.Z), p.t
+    s = scores(p, p.W)
+    a = loss_of(p.loss, p.f, s, p.t)[1]
+    ranges = {"hinge": (np.minimum(-t, 0), np.maximum(-t, 0)), "absolute": (-1.0, 1.0)}
+    low, high = (np.broadcast_to(v, n) for v in ranges.get(p.loss, (-p.f, 1.0 - p.f)))
+    used = ((L1 == 0) | (np.abs(V) > 1e-6 * np.abs(V).max()))[:, 0]
+    D, ask = (B * p.c[:, None])[:, used], (L2 * V + L1 * np.sign(V))[used, 0]
+    near, found = np.argsort(away := np.abs(1 - t * s if p.loss == "hinge" else s - t)), [0.0]
+    for k in (*range(min(n, 3 * len(p.W)) + 1), int((away < 1e-4).sum())):
+        few, b = k <= 3 * len(p.W), a.copy()
+        b[near[:k]] = (a if few else 0.5 * (low + high))[near[:k]]
+        for _ in range(9):
+            on = near[:k][(few | ((b > low) & (b < high)))[near[:k]]]
+            b[on] -= np.linalg.lstsq(D[on].T, ask + D.T @ b, rcond=None)[0]
+            b = np.clip(b, low, high)
+            found.append(dual_value(p, b, b * t))  # these losses' conjugates are a·t within the range
+    return max(found)

@@ -1,0 +1,146 @@
+"""What a model says of itself, as the plain records that the checker takes: no mathematics here, only reading."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ..errors import DataError, ModelError
+
+Rows = np.ndarray
+L1_SHARES = {"none": 0.0, "l2": 0.0, "l1": 1.0, "nonnegative": 1.0, "elastic_net": None}
+
+
+class Given(NamedTuple):
+    """A model, its certificate, and the rows it was trained on, in their order."""
+
+    record: Any
+    proof: Any
+    X: Rows
+    y: Rows
+    c: Rows
+
+
+class Line(NamedTuple):
+    """Least squares of one target: the columns used, the constant and coefficients told, the ridge on each of them."""
+
+    columns: list[int]
+    told: Rows
+    ridge: Rows
+
+
+class Problem(NamedTuple):
+    """min Σ c·loss(Z w, t) + Σ l1·|w| + ½ l2·w², weights c of sum 1; a column of W a class; w ≥ 0 where positive.
+
+    Beside a free constant ``shift`` was taken off the columns, and the constant takes up what that moves: the same
+    problem, and nothing cancels.
+    """
+
+    loss: str
+    f: float
+    Z: Rows
+    t: Rows
+    c: Rows
+    W: Rows
+    l1: Rows
+    l2: Rows
+    positive: bool
+    shift: Rows
+
+
+class Rule(NamedTuple):
+    """An online learner: its loss and geometry, each with a parameter, step base/tᵖ, and whether it has a constant."""
+
+    loss: str = "squared"
+    f: float = 0.0
+    geometry: str = ""
+    own: float = 0.0
+    base: float = 0.0
+    power: float = 0.0
+    constant: bool = True
+
+
+def given(model: Any, data: Any, certificate: Any) -> Given:
+    """Of an estimator or a record and its training data: arrays, or a table that the model reads as training did."""
+    record = next((getattr(model, name) for name in ("model_", "record_") if hasattr(model, name)), model)
+    proof = getattr(record, "certificate", None) if certificate is None else certificate
+    proof = proof() if callable(proof) else proof
+    if proof is None:
+        raise ModelError("the model carries no certificate, so there is nothing to verify", where="certificate")
+    X, y, c = (*(data if isinstance(data, tuple) else record.training_rows(data)), None, None)[:3]
+    y = np.zeros(X.shape[0]) if y is None else y
+    X, y = np.asarray(X.toarray() if hasattr(X, "toarray") else X, dtype=float), np.asarray(y)
+    c = np.ones(len(X)) if c is None else np.asarray(c, dtype=float)
+    if X.ndim != 2 or len(y) != len(X) or len(c) != len(X):
+        raise DataError(f"X has shape {X.shape}, y {len(y)} entries, weights {len(c)}: give one a row", where="data")
+    return Given(record, proof, X, y, c)
+
+
+def lines(told: Given) -> tuple[Rows, Rows, Rows, int, list[Line]]:
+    """(rows, targets, weights, number of constants, a line a target) of least squares or a ridge."""
+    record, proof, X, y, c = told
+    X, Y, c = X[c > 0], y.astype(float).reshape(len(X), -1)[c > 0], c[c > 0]
+    said, W = record.statistics, np.atleast_2d(record.coef)
+    first, bounded = int(bool(said.get("fit_intercept", True))), "non-negative" in said.get("family", "")
+    kept = [j for j, term in enumerate(record.terms) if term not in proof.dropped]
+    alphas, constants = (np.broadcast_to(np.ravel(v), len(W)) for v in (said.get("alpha", 0.0), record.intercept))
+    unit = np.average((X - c @ X / c.sum()) ** 2, axis=0, weights=c) if said.get("standardize") else np.ones(len(X.T))
+    found = list[Line]()
+    for w, alpha, constant in zip(W, alphas, constants, strict=True):
+        on = [j for j in kept if w[j] != 0 or not bounded]
+        found.append(Line(on, np.r_[[constant] * first, w[on]], alpha * unit[on]))
+    return X, Y, c, first, found
+
+
+def problems(told: Given) -> tuple[list[Problem], float]:
+    """What was minimised, and the relative gap that is called proven: one problem, or one a class against the rest."""
+    record, _, X, y, c = told
+    said = record.statistics.get("objective") or {"penalty": "of another kind"}
+    if said.get("offset") or said.get("bounded") or said["penalty"] not in L1_SHARES:
+        kind = "an offset" if said.get("offset") else "bounds" if said.get("bounded") else f"penalty {said['penalty']}"
+        raise NotImplementedError(f"the gap of a problem with {kind}")
+    name, f, on = said["loss"], float((*said["loss_fields"], 0.0)[0]), slice(0 if said["fit_intercept"] else 1, None)
+    share = L1_SHARES[said["penalty"]]
+    ratio = said["l1_ratio"] if share is None else share
+    factors = np.ones(len(X.T)) if said.get("weights") is None else np.asarray(said["weights"])
+    alpha = said["alpha"] * (said["penalty"] != "none") * factors
+    l1 = np.r_[said.get("intercept_l1", 0.0), alpha * ratio][on]
+    l2 = np.r_[said.get("intercept_l2", 0.0), alpha * (1.0 - ratio)][on]
+    labels = () if record.classes is None else tuple(record.classes)
+    index = np.argmax(y[:, None] == np.array(labels), axis=1) if labels else np.zeros(len(y), dtype=int)
+    c = c * np.array(said.get("class_factors", np.ones(1 + len(labels))))[index]
+    W = np.vstack([np.ravel(record.intercept), np.atleast_2d(record.coef).T])[on]
+    weights = [W] if name == "softmax" else np.hsplit(W, W.shape[1])
+    signs = [np.where(index == (k if len(weights) > 1 else 1), 1.0, -1.0) for k in range(len(weights))]
+    targets = [index] if name == "softmax" else signs if labels else list(y.reshape(len(y), -1).T.astype(float))
+    Z, c, up = np.insert(X, 0, 1.0, axis=1)[:, on], c / c.sum(), bool(said.get("positive"))
+    shift = (c @ Z) * (np.arange(len(W)) > 0) * bool(said["fit_intercept"] and l1[0] == l2[0] == 0)
+    moved = [np.vstack([w[:1] + shift @ w, w[1:]]) for w in weights]
+    every = [Problem(name, f, Z - shift, t, c, w, l1, l2, up, shift) for t, w in zip(targets, moved, strict=True)]
+    return every, float(said.get("tolerance", 1e-6))
+
+
+def rule_of(record: Any) -> Rule:
+    """The learning rule of an online learner, as far as it has one: a mixture is judged by squares, or by its loss."""
+    loss, geometry, rate = (getattr(record, name, None) for name in ("loss", "geometry", "rate"))
+    return Rule(
+        getattr(loss, "name", "squared"), float((*(loss or ()), 0.0)[0]),
+        getattr(geometry, "name", ""), float((*(geometry or ()), 0.0)[0]),
+        getattr(rate, "base", 0.0), getattr(rate, "power", 0.0), bool(getattr(record, "fit_intercept", True)),
+    )  # fmt: skip
+
+
+def targets_of(record: Any, y: Rows) -> list[Rows]:
+    """What was learned: numbers, or ±1 a row: the second of two classes, or each of several, against the rest."""
+    if getattr(record.loss, "targets", "") != "sign":
+        return [y.astype(float)]
+    classes = np.unique(y)
+    return [np.where(y == one, 1.0, -1.0) for one in (classes if len(record.heads) > 1 else classes[-1:])]
+
+
+def in_order(told: Given) -> Given:
+    """The rows as they were learned: once for each epoch."""
+    passes = max(1, int(getattr(told.record, "epochs", 1)))
+    X, y, c = (np.concatenate([v] * passes) for v in told[2:])
+    return told._replace(X=X, y=y, c=c)
