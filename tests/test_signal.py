@@ -219,24 +219,49 @@ def test_two_frames_are_answered_as_one_system():
         return dice.gaussian(int(np.prod(shape))).reshape(shape).astype(np.float32)
 
     X = (noise(ring, bins) + 1j * noise(ring, bins)).astype(np.complex64)
-    E = (noise(4, bins) + 1j * noise(4, bins)).astype(np.complex64)
+    E = (noise(5, bins) + 1j * noise(5, bins)).astype(np.complex64)
     C, current = noise(2, partitions, bins) ** 2, noise(2, bins) ** 2 + np.float32(0.1)
     older, S = np.zeros((2, bins), np.float32), np.zeros((4, bins), np.float32)
     around(E, older)
     power = np.abs(E[2]) ** 2
     assert older[0, 4] == pytest.approx(power[2:7].mean(), rel=1e-5)
     assert older[0, 0] == pytest.approx((3 * power[0] + power[1] + power[2]) / 5, rel=1e-5)
-    newest, rows = 5, np.array([1, 5])
+    share, expected = np.float32(0.25), current.copy()
+    expected += share * (np.abs(E[[0, 4]]) ** 2 - expected)  # main: the current frame; shadow: what it left of the last
+    rows = np.array([5, 5, 1, 5])
     G, errors = np.zeros((2, partitions, bins), np.complex64), E.copy()
-    gradients(X, newest, rows, C, current, older, E, np.float32(0), S, np.zeros((2, bins), np.complex64), G)
-    for i, first in enumerate(rows):
-        frames = [X[(start + np.arange(partitions)) % ring] for start in (newest, first)][: 2 if first != newest else 1]
+    gradients(X, rows, C, current, share, older, E, np.float32(0), S, np.zeros((2, bins), np.complex64), G)
+    assert np.allclose(current, expected, rtol=1e-5)
+    for i, first in enumerate(rows[2:]):
+        frames = [X[(start + np.arange(partitions)) % ring] for start in (5, first)][: 2 if first != 5 else 1]
         for k in range(bins):
             A = np.array([[0.5 * np.sum(a[:, k] * C[i, :, k] * np.conj(b[:, k])) for b in frames] for a in frames])
             A += np.diag([current[i, k], older[i, k]][: len(frames)])
             z = np.linalg.solve(A, errors[[i, 2 + i][: len(frames)], k])
             step = C[i, :, k] * sum(np.conj(a[:, k]) * value for a, value in zip(frames, z))
             assert np.allclose(G[i, :, k], step, rtol=1e-3, atol=1e-4)
+
+
+def test_the_shadow_says_what_it_predicts_once_it_has_learned():
+    from trueline.signal.kalman import update
+
+    dice, shape, ring, newest = Dice(6), (2, 3, 9), 5, 4
+
+    def noise(*shape):
+        return dice.gaussian(int(np.prod(shape))).reshape(shape).astype(np.float32)
+
+    X = (noise(ring, 9) + 1j * noise(ring, 9)).astype(np.complex64)
+    W, step = ((noise(*shape) + 1j * noise(*shape)).astype(np.complex64) for _ in range(2))
+    C, S, gain, decay = noise(*shape) ** 2, noise(4, 9) ** 2 + np.float32(9), noise(9) ** 2, noise(3) ** 2
+    after, before, left = W + step, C.copy(), np.ones(9, np.complex64)
+    keep, beta, surest = np.array([0.9, 0.8], np.float32), np.array([0.25, 1], np.float32), np.float32(0.5)
+    update(X, newest, W, C, step, S, keep, beta, surest, gain, decay, left)
+    frames = X[(newest + np.arange(3)) % ring]
+    assert np.allclose(W, after) and np.allclose(left, (frames * after[1]).sum(axis=0), rtol=1e-4, atol=1e-4)
+    for i, least in enumerate((0 * gain, surest * gain)):
+        shrunk = keep[i] ** 2 * (1 - beta[i] * 0.5 * before[i] / S[i] * np.abs(frames) ** 2) * before[i]
+        expected = np.maximum(shrunk + (1 - keep[i] ** 2) * np.abs(after[i]) ** 2, decay[:, None] * least)
+        assert np.allclose(C[i], expected, rtol=1e-3, atol=1e-5)
 
 
 def test_remembered_frames_are_given_again_as_they_were():

@@ -22,6 +22,7 @@ class Fdaf:
         self.loudest = 0.0
         self.resets = 0
         self._G = np.zeros_like(self.W)
+        self._row, self._Y = np.zeros(1, np.int64), np.zeros((1, block + 1), np.complex64)
         self._power = np.zeros(block + 1, np.float32)
         self._echo = np.zeros(block, np.float32)
 
@@ -30,7 +31,8 @@ class Fdaf:
         return self.W[0]
 
     def output(self, spectra: Spectra) -> np.ndarray:
-        self._echo = spectra.estimates(self.W)[0]
+        self._row[0] = spectra.newest
+        self._echo = spectra.estimates(self.W, self._row, self._Y)[0, spectra.block :]
         return self._echo if math.isfinite(self._echo @ self._echo) else np.zeros_like(self._echo)
 
     def learn(self, spectra: Spectra, mic: np.ndarray) -> None:

@@ -45,7 +45,8 @@ import numpy as np
 from .._jit import kernel
 from .spectra import Spectra, as_complex, as_real
 
-MAIN, SHADOW = 0, 1
+MAIN, SHADOW, MIC = 0, 1, 2
+LEFT = 4  # what the shadow leaves of the frame before, after four spectra of this one
 STAY, ADOPT, RESTART = 0, 1, 2
 BETTER, LONG_BETTER, WORSE = 0.5, 0.6, 2.0  # error energies, shadow/main: to adopt (100 and 400 ms), to give up
 POOR, BAD, LOST = 0.1, 0.3, 1.5  # main/microphone: worth replacing; at once; to restart
@@ -68,12 +69,12 @@ class Kalman:
         self.decay = (decay / decay.sum()).astype(np.float32)
         self.keep = np.array([math.exp(-seconds / 1e4), math.exp(-seconds / 0.5)], np.float32)
         self.beta = np.array([0.25, 1.0], np.float32)
-        self.energy_shares = 1 - np.exp(-seconds / np.array([[0.1], [0.4]]))
+        self.energy_shares = [1 - math.exp(-seconds / over) for over in (0.1, 0.4)]
         self.wins_share = 1 - math.exp(-seconds / 2.0)
         self.noise_share = np.float32(1 - math.exp(-seconds / 0.06))
         self.first_second = max(1, round(1 / seconds))
         self.first_seconds = max(1, round(3 / seconds))
-        self.energies = np.zeros((2, 3))  # over 0.1 and 0.4 s: main error, shadow error, microphone
+        self.energies = [[0.0] * 3, [0.0] * 3]  # over 0.1 and 0.4 s: main error, shadow error, microphone
         self.wins = 0.0  # the share of the last 2 s in which the shadow was better
         self.low = min(block + 1, int(BOOM_BELOW * 2 * seconds) + 1)
         self.age = 0  # blocks of far end since the main filter began or was replaced
@@ -84,16 +85,28 @@ class Kalman:
         self.next = STAY
         self.resets = 0
         self._fade = np.linspace(0, 1, block + 2, dtype=np.float32)[1:-1]
-        self._S = np.zeros((4, block + 1), np.float32)  # of the current frame for both filters, then of the older ones
+        # Five spectra a frame go through one transform: the current frame for both filters, an older one for each, and
+        # the frame before as the shadow predicts it since it has learned from it.
+        self._rows = np.zeros(4, np.int64)
+        self._Y = np.zeros((5, block + 1), np.complex64)
+        self._before = np.zeros(block, np.float32)  # the microphone in the frame before
+        self._echoes = np.zeros((5, 2 * block), np.float32)  # in the second halves
+        self._errors = np.zeros((5, 2 * block), np.float32)
+        self._now = np.zeros(4)
+        self._S = np.zeros((4, block + 1), np.float32)
         self._between = np.zeros((2, block + 1), np.complex64)
         self._older_noise = np.zeros((2, block + 1), np.float32)
         self._G = np.zeros(shape, np.complex64)
-        self._echoes = np.zeros((2, block), np.float32)
-        self._smallest = np.zeros((2, block + 1), np.float32)
 
     def output(self, spectra: Spectra) -> np.ndarray:
-        self._echoes = spectra.estimates(self.W)
-        main, shadow = self._echoes
+        self._rows[:] = spectra.newest
+        if spectra.full:
+            if self.next == STAY:
+                self._rows[2:] = spectra.older(MEMORY), spectra.older(RECENT)
+            self._echoes = spectra.estimates(self.W, self._rows, self._Y)
+        else:
+            self._echoes = spectra.estimates(self.W, self._rows[:2], self._Y[:2])
+        main, shadow = self._echoes[:2, spectra.block :]
         if self.next == STAY:
             echo = main
         else:
@@ -106,52 +119,49 @@ class Kalman:
         return self.W[MAIN]
 
     def learn(self, spectra: Spectra, mic: np.ndarray) -> None:
-        errors = mic - self._echoes
-        if not math.isfinite(errors[MAIN] @ errors[SHADOW]) or not math.isfinite(mic @ mic):
+        hear(spectra.far, mic, spectra.mics, self._rows, self._before, self._echoes, self._errors, self._now)
+        far, *now = self._now.tolist()
+        if not math.isfinite(sum(now)):
             self._restart(spectra)
-            self.energies[:], self.noise[:] = 0, 0
+            self.energies = [[0.0] * 3, [0.0] * 3]
+            self.noise[:], self._Y[LEFT], self._before[:] = 0, 0, 0
             return
-        talking = self._set_prior(spectra, mic)
+        talking = self._set_prior(spectra, far, mic)
         if self.next == ADOPT:
             spectra.loud.clear()
             self.age = 0
-            self.W[MAIN], self.C[MAIN], errors[MAIN] = self.W[SHADOW], self.C[SHADOW], errors[SHADOW]
-            self.energies[:, MAIN] = self.energies[:, SHADOW]
+            self.W[MAIN], self.C[MAIN], self._errors[MAIN] = self.W[SHADOW], self.C[SHADOW], self._errors[SHADOW]
+            for energy in (*self.energies, now):
+                energy[MAIN] = energy[SHADOW]
         elif self.next == RESTART:
             self._restart(spectra)
-            errors[:] = mic
-            self.energies[:, : SHADOW + 1] = self.energies[:, 2:3]
-        rows = np.array([spectra.older(MEMORY), spectra.older(RECENT)])
-        older = spectra.mics[rows] - spectra.estimates(self.W, rows)
-        E = spectra.error_spectra(np.concatenate([errors, older]))
-        smooth(self.noise, MAIN, E, MAIN, self.noise_share)
-        around(E, self._older_noise)
+            self._errors[:2, spectra.block :] = mic
+            for energy in (*self.energies, now):
+                energy[MAIN] = energy[SHADOW] = energy[MIC]
+        E = spectra.rfft(self._errors)
         floor = np.float32(1e-9 * self.loudest + 1e-30)
         gradients(
-            spectra.X, spectra.newest, rows, self.C, self.noise, self._older_noise, E, floor,
-            self._S, self._between, self._G,
+            spectra.X, self._rows, self.C, self.noise, self.noise_share, self._older_noise, E, floor, self._S,
+            self._between, self._G,
         )  # fmt: skip
-        step = spectra.constrained(self._G)
         update(
-            spectra.X, spectra.newest, self.W, self.C, step, self._S, self.keep, self.beta, self._least(), self.decay
-        )
-        left = mic - spectra.estimates(self.W[SHADOW:])
-        smooth(self.noise, SHADOW, spectra.error_spectra(left), 0, self.noise_share)
+            spectra.X, spectra.newest, self.W, self.C, spectra.constrained(self._G), self._S, self.keep, self.beta,
+            self._surest(), self.gain, self.decay, self._Y[LEFT],
+        )  # fmt: skip
         if talking:
             spectra.remember()
-        self._judge(errors, mic)
+        self._judge(now)
 
-    def _least(self) -> np.ndarray:
-        """The smallest variance: a filter whose error is a share of the microphone cannot be surer than that share."""
-        _, shadow, heard, *_ = self.energies[0].tolist()
-        self._smallest[SHADOW] = np.float32(min(1.0, shadow / heard)) * self.gain if heard > 0 else 0.0
-        return self._smallest
+    def _surest(self) -> np.float32:
+        """The share of the prior that the shadow's variance keeps: its error's share of the microphone."""
+        _, shadow, heard = self.energies[0]
+        return np.float32(min(1.0, shadow / heard) if heard > 0 else 0.0)
 
-    def _judge(self, errors: np.ndarray, mic: np.ndarray) -> None:
-        """What the next frame does about the two filters."""
-        now = np.array([float(a @ a) for a in (errors[MAIN], errors[SHADOW], mic)])
-        self.energies += self.energy_shares * (now - self.energies)
-        (main, shadow, heard), (long_main, long_shadow, _) = self.energies.tolist()
+    def _judge(self, now: list[float]) -> None:
+        """What the next frame does about the two filters, from the energies of both errors and the microphone."""
+        for share, energy in zip(self.energy_shares, self.energies):
+            energy[:] = [old + share * (new - old) for old, new in zip(energy, now)]
+        (main, shadow, heard), (long_main, long_shadow, _) = self.energies
         self.wins += self.wins_share * ((now[SHADOW] < LONG_BETTER * now[MAIN]) - self.wins)
         young = self.age < self.first_seconds
         much = main > BAD * heard and shadow < MUCH * main and long_shadow < MUCH * long_main
@@ -167,12 +177,11 @@ class Kalman:
             self.next = ADOPT
         elif shadow > WORSE * main:
             self.W[SHADOW], self.C[SHADOW] = self.W[MAIN], self.C[MAIN]
-            self.energies[:, SHADOW] = self.energies[:, MAIN]
+            for energy in self.energies:
+                energy[SHADOW] = energy[MAIN]
 
-    def _set_prior(self, spectra: Spectra, mic: np.ndarray) -> bool:
+    def _set_prior(self, spectra: Spectra, power: float, mic: np.ndarray) -> bool:
         """Over the first second of far activity the prior follows mic power / far power. Is there a far end now?"""
-        far = spectra.far[spectra.block :]
-        power = float(far @ far)
         self.loudest = max(self.loudest, power)
         if power <= 1e-4 * self.loudest:
             return False
@@ -206,8 +215,8 @@ class Kalman:
         spectra.loud.clear()
 
     def to_state(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
-        arrays = {"W": as_real(self.W), "C": self.C, "noise": self.noise, "energies": self.energies}
-        arrays |= {"powers": self.powers, "gain": self.gain}
+        arrays = {"W": as_real(self.W), "C": self.C, "noise": self.noise, "energies": np.array(self.energies)}
+        arrays |= {"powers": self.powers, "gain": self.gain, "left": as_real(self._Y[LEFT]), "before": self._before}
         meta = {
             "active": self.active,
             "loudest": self.loudest,
@@ -220,11 +229,37 @@ class Kalman:
 
     def adopt(self, arrays: dict[str, np.ndarray], meta: dict[str, Any]) -> None:
         self.W[:], self.C[:], self.noise[:] = as_complex(arrays["W"]), arrays["C"], arrays["noise"]
-        self.energies[:], self.powers[:] = arrays["energies"][:2, :3], arrays["powers"]  # older files had more sums
-        self.gain[:] = arrays["gain"]
+        self.energies = arrays["energies"][:2, :3].tolist()  # older files had more sums
+        self.powers[:], self.gain[:] = arrays["powers"], arrays["gain"]
+        if "left" in arrays:
+            self._Y[LEFT], self._before[:] = as_complex(arrays["left"]), arrays["before"]
+        else:  # older files had counted it already: nothing left is then no change
+            self.noise[SHADOW] /= 1 - self.noise_share
         self.active, self.next, self.resets = int(meta["active"]), int(meta["next"]), int(meta["resets"])
         self.loudest, self.age = float(meta["loudest"]), int(meta["age"])
         self.wins = float(meta.get("wins", 0.0))
+
+
+@kernel(reassociate=True)
+def hear(far, mic, mics, rows, before, echoes, errors, now):
+    """The errors of the five frames; the energies of the far end, of both current errors and of the microphone."""
+    block = len(mic)
+    played = main = shadow = heard = np.float32(0)
+    for k in range(block):
+        errors[MAIN, block + k] = mic[k] - echoes[MAIN, block + k]
+        errors[SHADOW, block + k] = mic[k] - echoes[SHADOW, block + k]
+    for k in range(block):
+        errors[2, block + k] = mics[rows[2], k] - echoes[2, block + k]
+        errors[3, block + k] = mics[rows[3], k] - echoes[3, block + k]
+    for k in range(block):
+        errors[LEFT, block + k] = before[k] - echoes[LEFT, block + k]
+        before[k] = mic[k]
+    for k in range(block, 2 * block):
+        played += far[k] * far[k]
+        main += errors[MAIN, k] * errors[MAIN, k]
+        shadow += errors[SHADOW, k] * errors[SHADOW, k]
+        heard += mic[k - block] * mic[k - block]
+    now[0], now[1], now[2], now[3] = played, main, shadow, heard
 
 
 @kernel(reassociate=True)
@@ -249,50 +284,59 @@ def around(E, noise):
 
 
 @kernel(reassociate=True)
-def gradients(X, newest, rows, C, noise, older_noise, E, floor, S, between, G):
-    """G = C·(conj(X)·z + conj(X')·z') for each filter, z and z' in the place of both frames' errors in E."""
+def gradients(X, rows, C, noise, noise_share, older_noise, E, floor, S, between, G):
+    """G = C·(conj(X)·z + conj(X')·z') for each filter, z and z' in the place of both frames' errors in E.
+
+    Each inner loop writes few arrays: a compiler that must ask of too many whether they overlap takes one bin at a time.
+    """
+    smooth(noise, MAIN, E, MAIN, noise_share)
+    smooth(noise, SHADOW, E, LEFT, noise_share)
+    around(E, older_noise)
     filters, partitions, bins = C.shape
-    half = np.float32(0.5)
+    half, one = np.float32(0.5), np.float32(1)
     for i in range(filters):
         other = filters + i
         for k in range(bins):
             S[i, k], S[other, k] = max(noise[i, k], floor), max(older_noise[i, k], floor)
             between[i, k] = 0
         for p in range(partitions):
-            row, old = (newest + p) % X.shape[0], (rows[i] + p) % X.shape[0]
+            row, old = (rows[i] + p) % X.shape[0], (rows[other] + p) % X.shape[0]
             for k in range(bins):
-                x, o = X[row, k], X[old, k]
-                c = half * C[i, p, k]
+                x, o, c = X[row, k], X[old, k], half * C[i, p, k]
                 S[i, k] += (x.real * x.real + x.imag * x.imag) * c
                 S[other, k] += (o.real * o.real + o.imag * o.imag) * c
-                between[i, k] += x * np.conj(o) * c
-        if rows[i] == newest:  # there is no older frame
             for k in range(bins):
-                E[i, k] /= S[i, k]
+                between[i, k] += X[row, k] * np.conj(X[old, k]) * (half * C[i, p, k])
+        if rows[other] == rows[i]:  # there is no older frame
+            for k in range(bins):
+                E[i, k] *= one / S[i, k]
                 E[other, k] = 0
         else:
             for k in range(bins):
-                b = between[i, k]
-                share = b / S[other, k]
+                b, older = between[i, k], one / S[other, k]
+                share = b * older
                 rest = max(S[i, k] - (share.real * b.real + share.imag * b.imag), noise[i, k], floor)
-                z = (E[i, k] - share * E[other, k]) / rest
-                E[i, k], E[other, k] = z, (E[other, k] - np.conj(b) * z) / S[other, k]
+                z = (E[i, k] - share * E[other, k]) * (one / rest)
+                E[i, k], E[other, k] = z, (E[other, k] - np.conj(b) * z) * older
         for p in range(partitions):
-            row, old = (newest + p) % X.shape[0], (rows[i] + p) % X.shape[0]
+            row, old = (rows[i] + p) % X.shape[0], (rows[other] + p) % X.shape[0]
             for k in range(bins):
                 G[i, p, k] = (np.conj(X[row, k]) * E[i, k] + np.conj(X[old, k]) * E[other, k]) * C[i, p, k]
 
 
 @kernel(reassociate=True)
-def update(X, newest, W, C, step, S, keep, beta, least, decay):
-    """W += step, then C ← A²(1 − β·½μ|X|²)C + (1 − A²)|W|², kept above its least."""
-    partitions, bins = C.shape[1:]
-    one = np.float32(1)
-    for i in range(C.shape[0]):
+def update(X, newest, W, C, step, S, keep, beta, surest, gain, decay, left):
+    """W += step, then C ← A²(1 − β·½μ|X|²)C + (1 − A²)|W|², the shadow's above its least; what it now predicts."""
+    filters, partitions, bins = C.shape
+    one, none = np.float32(1), np.float32(0)
+    for k in range(bins):
+        left[k] = 0
+    for i in range(filters):
         keep2 = keep[i] * keep[i]
         half_beta = np.float32(0.5) * beta[i]
         for p in range(partitions):
             row = (newest + p) % X.shape[0]
+            least = surest * decay[p] if i == SHADOW else none
             for k in range(bins):
                 w = W[i, p, k] + step[i, p, k]
                 W[i, p, k] = w
@@ -300,4 +344,7 @@ def update(X, newest, W, C, step, S, keep, beta, least, decay):
                 c = C[i, p, k]
                 shrink = one - half_beta * c / S[i, k] * (x.real * x.real + x.imag * x.imag)
                 c = keep2 * shrink * c + (one - keep2) * (w.real * w.real + w.imag * w.imag)
-                C[i, p, k] = max(c, least[i, k] * decay[p])
+                C[i, p, k] = max(c, least * gain[k])
+            if i == SHADOW:
+                for k in range(bins):
+                    left[k] += X[row, k] * W[i, p, k]

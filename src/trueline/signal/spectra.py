@@ -7,7 +7,7 @@ spectrum is kept once, in a ring, however many partitions and older frames use i
 A frame may be filled in pieces of any size, one sample included. The weights stand still inside a frame, so a piece's
 output is what the whole frame's would have been, to rounding, with no delay; learning happens when the frame is full
 and sees the same numbers however it was filled. FFTs are SciPy's, in single precision; what is between them is
-compiled.
+compiled. A call of SciPy's costs as much as ten of these transforms, so what can go through one call does.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class Spectra:
         self.newest = 0
         self.frames = 0
         self.loud: collections.deque[int] = collections.deque()  # the remembered frames' numbers, oldest first
-        self._rfft, self._irfft = fft.rfft, fft.irfft
+        self.rfft, self.irfft = fft.rfft, fft.irfft
 
     def process(self, rule: Rule, far: np.ndarray, mic: np.ndarray, out: np.ndarray) -> None:
         """Write the error of every sample into ``out``; learn at the end of each frame."""
@@ -55,17 +55,23 @@ class Spectra:
             piece = slice(self.fill, self.fill + count)
             self.far[self.block + piece.start : self.block + piece.stop] = far[done : done + count]
             self.mic[piece] = mic[done : done + count]
-            self.X[self.newest] = self._rfft(self.far)
-            echo = rule.output(self)
-            np.subtract(self.mic[piece], echo[piece], out=out[done : done + count])
+            self.X[self.newest] = self.rfft(self.far)
             self.fill += count
-            done += count
-            if self.fill == self.block:
+            if self.full:
                 self.frames += 1
                 if self.loud and self.loud[0] < self.frames - self.memory:
                     self.loud.popleft()
+            echo = rule.output(self)
+            np.subtract(self.mic[piece], echo[piece], out=out[done : done + count])
+            done += count
+            if self.full:
                 rule.learn(self, self.mic)
                 self._turn()
+
+    @property
+    def full(self) -> bool:
+        """Is the frame complete, so that ``learn`` comes next?"""
+        return self.fill == self.block
 
     def _turn(self) -> None:
         self.far[: self.block] = self.far[self.block :]
@@ -91,27 +97,29 @@ class Spectra:
         self.far[:], self.mic[:], self.X[:], self.fill = 0, 0, 0, 0
         self.loud.clear()
 
-    def estimates(self, W: np.ndarray, rows: np.ndarray | None = None) -> np.ndarray:
-        """The echo that each filter in W predicts for the current frame, or for the frame at a row of its own."""
-        Y = np.empty((W.shape[0], self.bins), np.complex64)
-        products(self.X, np.full(len(W), self.newest) if rows is None else rows, W, Y)
-        return self._irfft(Y)[:, self.block :]
+    def estimates(self, W: np.ndarray, rows: np.ndarray, Y: np.ndarray) -> np.ndarray:
+        """The echo that the filters in W, taken in turn, predict for the frames at these rows: in the second halves.
+
+        ``Y`` is room for their spectra; what it holds in further rows is transformed with them.
+        """
+        products(self.X, rows, W, Y)
+        return self.irfft(Y)
 
     def error_spectra(self, errors: np.ndarray) -> np.ndarray:
         """Spectra of errors in the current half of a frame."""
         padded = np.zeros((errors.shape[0], 2 * self.block), np.float32)
         padded[:, self.block :] = errors
-        return self._rfft(padded)
+        return self.rfft(padded)
 
     def constrained(self, G: np.ndarray) -> np.ndarray:
         """G with each partition's response cut to one block, as overlap-save needs."""
-        g = self._irfft(G)
+        g = self.irfft(G)
         g[..., self.block :] = 0
-        return self._rfft(g)
+        return self.rfft(g)
 
     def response(self, W: np.ndarray) -> np.ndarray:
         """The impulse response of one filter."""
-        return self._irfft(W)[:, : self.block].ravel()
+        return self.irfft(W)[:, : self.block].ravel()
 
     def to_state(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
         # Order newest first, so that the file does not depend on where the ring stands.
@@ -140,11 +148,13 @@ def as_complex(values: np.ndarray) -> np.ndarray:
 
 @kernel(reassociate=True)
 def products(X, rows, W, Y):
-    """Y_i = Σ_p X_p·W_ip, X_0 at the row of filter i."""
-    for i in range(W.shape[0]):
-        for k in range(X.shape[1]):
-            Y[i, k] = 0
-        for p in range(W.shape[1]):
-            row = (rows[i] + p) % X.shape[0]
-            for k in range(X.shape[1]):
-                Y[i, k] += X[row, k] * W[i, p, k]
+    """Y_j = Σ_p X_p·W_p, X_0 at the j-th row, W each filter in turn."""
+    filters, partitions, bins = W.shape
+    for j in range(len(rows)):
+        i = j % filters
+        for k in range(bins):
+            Y[j, k] = 0
+        for p in range(partitions):
+            row = (rows[j] + p) % X.shape[0]
+            for k in range(bins):
+                Y[j, k] += X[row, k] * W[i, p, k]
