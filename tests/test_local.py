@@ -83,6 +83,59 @@ def test_r_lowess(name, column, options):
     assert model.certificate_.proven == ("delta" not in options)
 
 
+def lowess_by_definition(x, y, fraction, iterations):
+    """Cleveland's lowess as R documents it, a row at a time: its constants, its rule for rows that nobody weighs."""
+    n, robust = len(x), np.ones(len(x))
+    k = max(2, min(n, int(fraction * n + 1e-7)))
+    for step in range(iterations + 1):
+        fitted = np.empty(n)
+        for i in range(n):
+            r = np.abs(x - x[i])
+            h = np.sort(r)[k - 1]
+            w = np.where(r <= 0.999 * h, np.where(r <= 0.001 * h, 1.0, (1 - (r / (h or 1.0)) ** 3) ** 3), 0.0) * robust
+            if not w.any():
+                fitted[i] = y[np.flatnonzero(x == x[i])[0]]
+                continue
+            w = w / w.sum()
+            centre = w @ x
+            spread = w @ (x - centre) ** 2
+            if h > 0 and np.sqrt(spread) > 0.001 * np.ptp(x):
+                w = w * (1 + (x[i] - centre) * (x - centre) / spread)
+            fitted[i] = w @ y
+        size = np.abs(y - fitted)
+        limit = 6 * np.median(size)
+        if step == iterations or limit < 1e-7 * size.mean() or limit <= 1e-12 * np.abs(y).max():
+            return fitted
+        robust = np.where(
+            size <= 0.001 * limit, 1.0, np.where(size <= 0.999 * limit, (1 - (size / limit) ** 2) ** 2, 0)
+        )
+    return fitted
+
+
+@pytest.mark.parametrize("n", [2, 3, 4, 7, 10, 21, 60])
+def test_lowess_by_definition_with_ties_spikes_and_few_rows(n):
+    rng = np.random.default_rng(n)
+    for fraction in (0.1, 0.2, 1 / 3, 0.5, 2 / 3, 1.0):
+        for iterations in (0, 1, 3):
+            x = rng.random(n) * 10
+            y = np.sin(x) + 0.3 * rng.standard_normal(n)
+            spiked = np.where(np.arange(n) % 7 == 3, y + 50, y)
+            places = (
+                x,
+                np.round(x),
+                np.round(x / 3),
+                np.full(n, 2.0),
+                np.exp(x - 5),
+                np.where(np.arange(n) < n // 2, 0, x),
+            )
+            for place in places:
+                for target in (y, spiked, np.full(n, 3.0), 2 * place + 1):
+                    model = tl.LocalRegression(fraction=fraction, robust_iterations=iterations)
+                    found = model.fit(place[:, None], target).fitted_
+                    wanted = lowess_by_definition(place, target, fraction, iterations)
+                    np.testing.assert_allclose(found, wanted, rtol=1e-9, atol=1e-9)
+
+
 @pytest.mark.parametrize("p", [1, 2])
 @pytest.mark.parametrize("degree", [0, 1, 2])
 def test_value_trace_and_errors_are_those_of_the_smoother(p, degree):

@@ -98,25 +98,29 @@ def fit_local(
         np.zeros(n),
     )
     read = _surface(model)
-    for k in range(settings.robust_iterations + 1):
-        found = read(k == settings.robust_iterations)
-        lost = np.isnan(found[:, 0])
-        if lost.any():
-            found[lost, 0] = model.y[lost]
-            found[lost, 1:] = 1.0
-        if k == settings.robust_iterations:
-            break
-        new = robustness(model.y - found[:, 0], model.case, 1e-12 * float(np.abs(model.y).max()))
+    for _ in range(settings.robust_iterations):
+        rough = _own_where_lost(model, read(False))
+        new = robustness(model.y - rough[:, 0], model.case, 1e-12 * float(np.abs(model.y).max()))
         if new is None:
-            found = read(True)
             break
         model.robust = new
+    found = _own_where_lost(model, read(True))
     _figures(model, found)
     model.fitted = np.empty(n)
     model.fitted[order] = found[:, 0]
     model.robustness = np.empty(n)
     model.robustness[order] = model.robust
     return model
+
+
+def _own_where_lost(model: LocalModel, found: np.ndarray) -> np.ndarray:
+    """A row without a neighbour of any weight is fitted by itself; rows of one x, as in R's lowess, by their first."""
+    lost = np.flatnonzero(np.isnan(found[:, 0]))
+    if lost.size:
+        first = np.searchsorted(model.Z[:, 0], model.Z[lost, 0]) if model.sorted else lost
+        found[lost, 0] = model.y[first]
+        found[lost, 1:] = 1.0
+    return found
 
 
 def _surface(model: LocalModel) -> Any:
