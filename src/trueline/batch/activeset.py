@@ -24,7 +24,8 @@ from ..certify.lasso import LassoGaps, lasso_gaps
 from .centred import Centred, DenseTable, sparse_room
 from .newtonset import ActiveSet
 
-BATCH = 8
+BATCH, TALL = 8, 32  # penalties to one read of the table; more where rows are the longer side, and the read the cost
+STRIP = 128  # columns of a working set's Gram matrix that are made together
 NEAR = 0.98  # predicted correlations above this part of the bound bring a column into the working set
 
 
@@ -53,48 +54,44 @@ class Inner(Protocol):
 
 
 class DenseInner:
-    """Working-set columns copied together, their Gram matrix extended by one matrix product at a time."""
+    """A working set of dense columns: its Gram matrix alone is kept, extended by matrix products."""
 
     def __init__(self, table: DenseTable, y: np.ndarray, tolerance: float) -> None:
         self.table, self.y, self.tolerance = table, y, tolerance
         self.columns = np.empty(0, dtype=np.int64)
         self.set = ActiveSet(min(table.d, max(256, table.n + table.n // 2)))
-        self.rows = np.empty((self.set.capacity, table.n))
         self.restarted = False
 
     def add(self, chosen: np.ndarray) -> None:
         start, stop = self.set.size, self.set.size + chosen.size
-        if stop > self.set.capacity:
-            self.set.grow(stop)
-            wider = np.empty((self.set.capacity, self.table.n))
-            wider[:start] = self.rows[:start]
-            self.rows = wider
-        fresh = self.rows[start:stop]
-        self.table.columns(chosen, fresh)
-        G = self.set.G
-        G[start:stop, :stop] = fresh @ self.rows[:stop].T
-        G[:start, start:stop] = G[start:stop, :start].T
-        self.set.c[start:stop] = fresh @ self.y
-        self.set.size = stop
+        self.set.grow(stop)
         self.columns = np.concatenate([self.columns, chosen])
+        G, c = self.set.G, self.set.c
+        G[start:stop, :stop] = c[start:stop] = 0.0
+        for rows, Z in self.table.blocks(self.columns):
+            for first in range(start, stop, STRIP):  # a whole product would be a second array of that size
+                last = min(first + STRIP, stop)
+                G[first:last, :stop] += Z[first:last] @ Z.T
+            c[start:stop] += Z[start:] @ self.y[rows]
+        G[:start, start:stop] = G[start:stop, :start].T
+        self.set.size = stop
 
     def solve(self, taus: np.ndarray, mus: np.ndarray, positive: bool) -> np.ndarray:
         return self.set.solve(taus, mus, self.tolerance, positive)
 
     def residuals(self, B: np.ndarray) -> np.ndarray:
         used = np.flatnonzero(B.any(axis=0))
-        if used.size < 0.7 * B.shape[1]:
-            return np.asarray(self.y - B[:, used] @ self.rows[used])
-        return np.asarray(self.y - B @ self.rows[: B.shape[1]])
+        b = np.ascontiguousarray(B[:, used])
+        R = np.empty((len(B), self.table.n))
+        for rows, Z in self.table.blocks(self.columns[used]):
+            np.subtract(self.y[rows], b @ Z, out=R[:, rows])
+        return R
 
     def trim(self, wanted: np.ndarray) -> None:
         """Forget inactive columns that are not wanted, when they have become many."""
         keep = np.flatnonzero(wanted | (self.set.active[: self.set.size] != 0))
         if keep.size > 0.85 * self.set.size:
             return
-        for row, place in enumerate(keep):
-            if row != place:
-                self.rows[row] = self.rows[place]
         self.set.keep(keep)
         self.columns = self.columns[keep]
 
@@ -148,7 +145,8 @@ def working_set_path(
     c = table.correlate(y[None])[0]
     size = (lambda g: g) if positive else np.abs
     yy = float(y @ y)
-    room = np.empty((min(BATCH, many), d))  # correlations of a batch
+    batch = TALL if table.n >= d else BATCH
+    room = np.empty((min(batch, many), d))  # correlations of a batch
     bars = np.empty(d)  # by how much of τ each column fills the bound, at its worst penalty of a batch
 
     top = float(np.max(size(c), initial=0.0))
@@ -159,7 +157,7 @@ def working_set_path(
         primal[done] = dual[done] = 0.5 * yy / table.total
         done += 1
     while done < many:
-        stop = min(done + BATCH, many)
+        stop = min(done + batch, many)
         t, m = taus[done:stop], mus[done:stop]
         reach = float(t[-1])
         predicted = size(last + (reach - last_tau) * slope) if slope.any() else size(last)

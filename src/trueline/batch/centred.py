@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import itertools
 import mmap
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -18,16 +19,24 @@ from ..threads import get_threads, spread
 
 SCATTERED = 4_000_000  # bytes from which it matters how many pages are touched
 STRIP = 256  # columns of a float32 table that are widened together
+NUMBERS = 2**17  # of a working set's columns that are written out at a time, so that they are still in the cache
 
 
 @kernel
-def gather_columns(X, chosen, mean, root, out):
-    """out[c, i] = root_i·(X[i, chosen_c] − mean): the working set's columns, written as rows."""
-    for c in range(chosen.shape[0]):
-        j = chosen[c]
-        centre = mean[j]
-        for i in range(X.shape[0]):
-            out[c, i] = root[i] * (X[i, j] - centre)
+def gather_columns(XT, start, stop, tile, chosen, mean, root, out):
+    """out[c, i − start] = root_i·(x_ij − mean_j), j = chosen_c: rows ``start`` to ``stop`` of these columns, as rows.
+
+    ``tile`` rows at a time: all where a column lies together, few where a row does, so that its cache lines are shared.
+    """
+    for first in range(start, stop, tile):
+        last = min(first + tile, stop)
+        weights = root[first:last]
+        for c in range(chosen.shape[0]):
+            centre = mean[chosen[c]]
+            column = XT[chosen[c], first:last]
+            made = out[c, first - start : last - start]
+            for i in range(made.shape[0]):
+                made[i] = weights[i] * (column[i] - centre)
 
 
 @kernel(reassociate=True)
@@ -108,6 +117,7 @@ class DenseTable(Centred):
 
     def __init__(self, X: np.ndarray, weights: np.ndarray | None = None, intercept: bool = False) -> None:
         self.X = X if X.flags.c_contiguous or X.flags.f_contiguous else np.asfortranarray(X)
+        self._room = np.empty(max(NUMBERS, 64 * self.X.shape[1]))  # of ``blocks``
         super().__init__(self.X.shape, weights, intercept)
 
     def _products(self, R: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
@@ -118,10 +128,20 @@ class DenseTable(Centred):
             out[:, start : start + STRIP] = R @ self.X[:, start : start + STRIP].astype(np.float64)
         return out
 
-    def columns(self, chosen: np.ndarray, out: np.ndarray) -> None:
-        """Write the centred, scaled columns as the rows of ``out``."""
+    def blocks(self, chosen: np.ndarray) -> Iterator[tuple[slice, np.ndarray]]:
+        """(rows, these columns of them centred and scaled, a column a row), block by block, good until the next.
+
+        The columns are never all written out. They are gathered again for each use, which takes less time than the
+        first touch of the memory for a copy of them would.
+        """
         root = np.ones(self.n) if self.root is None else self.root
-        gather_columns(self.X, chosen, self.mean, root, out)
+        most = min(self.n, max(1, self._room.size // max(chosen.size, 1)))
+        tile = 8 if self.X.flags.c_contiguous else most
+        for first in range(0, self.n, most):
+            last = min(first + most, self.n)
+            made = self._room[: chosen.size * (last - first)].reshape(chosen.size, last - first)
+            gather_columns(self.X.T, first, last, tile, chosen, self.mean, root, made)
+            yield slice(first, last), made
 
 
 class SparseTable(Centred):

@@ -93,9 +93,13 @@ def penalty_grid(top: float, eps: float, count: int) -> np.ndarray:
     return np.full(count, resolution) if top <= resolution else np.geomspace(top, top * eps, num=count)
 
 
-def prefers_gram(n: int, d: int) -> bool:
-    """Whether a dense table of this shape is solved on its whole Gram matrix."""
-    return d <= min(n, GRAM_COLUMNS)
+def prefers_gram(n: int, d: int, penalties: int = 100) -> bool:
+    """Whether a dense table of this shape is solved on its whole Gram matrix.
+
+    The Gram matrix is n·d² flops, the correlations of every penalty's residual 2·n·d each: where few columns are ever
+    used, working sets are the faster from d = 2·penalties on, where half of them are, from twice that.
+    """
+    return d <= min(n, GRAM_COLUMNS, 4 * penalties)
 
 
 class LassoProblem:
@@ -105,9 +109,11 @@ class LassoProblem:
         self.table = table_of(X, weights, intercept)
         self._gram: np.ndarray | None = None
 
-    @property
-    def prefers_gram(self) -> bool:
-        return isinstance(self.table, DenseTable) and prefers_gram(self.table.n, self.table.d)
+    def prefers_gram(self, penalties: int) -> bool:
+        """Whether the whole Gram matrix is the route for so many penalties; always when it is there already."""
+        if self._gram is not None:
+            return True
+        return isinstance(self.table, DenseTable) and prefers_gram(self.table.n, self.table.d, penalties)
 
     def gram(self) -> np.ndarray:
         """X̃'X̃ of the centred, weighted columns, kept for the next target."""
@@ -150,14 +156,15 @@ class LassoProblem:
         c = self.table.correlate(y[None])[0] if self.table.d else np.zeros(0)
         largest = float(np.max(c if positive else np.abs(c), initial=0.0)) / self.table.total
         known = None
-        if start is not None and start.any() and not self.prefers_gram:
+        by_gram = self.prefers_gram(bridged(alphas, largest / max(l1_ratio, 1e-3))[0].size)
+        if start is not None and start.any() and not by_gram:
             known = self.table.correlate(residuals_of(self.table, y, start[:, None]))[0]
             largest = min(largest, float(np.max(known if positive else np.abs(known))) / self.table.total)
         grid, places = bridged(alphas, largest / max(l1_ratio, 1e-3))
         # No L1 part, or no penalty at all: solve next to it; the gap at the penalty asked for is computed below.
         ratio = max(l1_ratio, 1e-9)
         path = None
-        if self.prefers_gram:
+        if by_gram:
             G = self.gram()
             path = gram_path(G, c, float(y @ y), self.table.total, grid, ratio, positive=positive, tolerance=tolerance)
             suspicious = ROUNDING * float(y @ y) / self.table.total > tolerance * path.gaps.primal
