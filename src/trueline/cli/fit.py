@@ -73,10 +73,11 @@ def fit(
         missing, loss, penalty, alpha, l1_ratio, folds, options.share(holdout, "holdout"),
     )  # fmt: skip
     if engine is not None or scheduler is not None or master is not None:
-        if options.separator(data) is not None:
-            raise UsageError(
-                "--separator does not go with --engine; convert the files, or leave it out", where="engine"
-            )
+        for option in options.BESIDE:
+            if options.beside(data, option) is not None:
+                raise UsageError(
+                    f"--{option} does not go with --engine; convert the files, or leave it out", where="engine"
+                )
         from .elsewhere import fit_elsewhere
 
         fitted = fit_elsewhere(asked, engine or ("dask" if scheduler is not None else "spark"), scheduler, master)

@@ -7,14 +7,16 @@ from typing import Annotated, Any, Optional
 from ..errors import UsageError
 from .declare import Argument, Option, Told
 
+BESIDE = {
+    "separator": Option(help="What separates the values of CSV, such as ';', '|' or tab.", show_default=False),
+    "decimal": Option(help="The mark before decimals in CSV, where it is a comma: ','.", show_default=False),
+}
 Source = Annotated[
     list[str],
     Argument(
         help="Files or glob patterns (CSV, TSV, Parquet, Arrow IPC, NDJSON; gzip, zstd), or - for standard input.",
         show_default=False,
-        beside={
-            "separator": Option(help="What separates the values of CSV, such as ';', '|' or tab.", show_default=False)
-        },
+        beside=BESIDE,
     ),
 ]
 Model = Annotated[str, Argument(help="A model file.", show_default=False)]
@@ -34,19 +36,33 @@ Output = Annotated[Optional[str], Option("--output", "-o", help="Where to write.
 
 
 def one_source(paths: list[str]) -> Any:
-    """One path as it is, several as a list; opened already where a separator was told."""
+    """One path as it is, several as a list; opened already where a separator or decimal mark was told."""
     source = paths[0] if len(paths) == 1 else paths
-    told = separator(paths)
-    if told is None:
+    told, mark = separator(paths), decimal(paths)
+    if told is None and mark is None:
         return source
     from ..data.read import open_source
 
-    return open_source(list(source) if isinstance(source, list) else source, separator=told)
+    return open_source(list(source) if isinstance(source, list) else source, separator=told, decimal=mark)
+
+
+def beside(paths: list[str], option: str) -> str | None:
+    """The value of an option that goes with the paths."""
+    return paths.told.get(option) if isinstance(paths, Told) else None
+
+
+def decimal(paths: list[str]) -> str | None:
+    """The value of --decimal."""
+    told = beside(paths, "decimal")
+    mark = told and {"comma": ",", "point": "."}.get(told, told)
+    if mark not in (None, ".", ","):
+        raise UsageError(f"--decimal is a comma or a point, not {told!r}", where="decimal")
+    return mark
 
 
 def separator(paths: list[str]) -> str | None:
-    """The value of --separator, which goes with the paths."""
-    told = paths.told.get("separator") if isinstance(paths, Told) else None
+    """The value of --separator."""
+    told = beside(paths, "separator")
     if told is None:
         return None
     meant = {"tab": "\t", "\\t": "\t"}.get(told, told)

@@ -8,6 +8,7 @@ import sys
 from collections.abc import Iterator
 from typing import Annotated, Any
 
+from ..errors import UsageError
 from . import options
 from .declare import Argument, Option
 
@@ -35,6 +36,7 @@ def stream(
         Argument(
             help="Files (CSV, NDJSON, Parquet, svmlight, Vowpal Wabbit's text) or - for standard input.",
             show_default=False,
+            beside=options.BESIDE,
         ),
     ],
     target: options.Target = None,
@@ -100,7 +102,7 @@ def stream(
     """
     from .counting import final_row
     from .output import check_apart, check_place
-    from .streaming import Asked, State
+    from .streaming import Asked, State, text_form
     from .streaming import stream as run
 
     check_apart((save, report, predictions), data)
@@ -117,6 +119,10 @@ def stream(
             state, resume, target=target, learner=learner, loss=loss, rate=rate, features=options.names(features),
             missing=missing, classes=options.names(classes), form=form, certificate=certificate,
         )  # fmt: skip
+    text = form or (state.form if state is not None else None) or text_form(data)
+    for option in options.BESIDE:
+        if text and options.beside(data, option) is not None:
+            raise UsageError(f"--{option} is for tables, not for {text} text", where=option)
     source: Any = options.one_source(data)
     asked = Asked(
         source, target, options.names(features), weights, where, options.derivations(derive), missing, form,

@@ -117,7 +117,7 @@ def learned(asked: Asked, state: State | None, show: Shown, predicted: Predicted
     """One pass; the state after every block."""
     form = asked.form or (state.form if state is not None else None) or text_form(asked.source)
     reader = text_blocks(asked, state, form) if form else table_blocks(asked, state)
-    for names, X, y, weights, schema, kind, levels in ahead(reader):
+    for names, X, y, weights, schema, kind, levels in ahead(reader, lambda: learners.awaken(asked.learner)):
         if state is None:
             plain = [] if schema is None else [c.name for c in schema.columns if c.kind != "category"]
             state = begun(asked, plain, y, kind, levels, form)
@@ -126,9 +126,10 @@ def learned(asked: Asked, state: State | None, show: Shown, predicted: Predicted
         yield state
 
 
-def ahead(blocks: Iterator[Any]) -> Iterator[Any]:
+def ahead(blocks: Iterator[Any], meanwhile: Callable[[], None] = lambda: None) -> Iterator[Any]:
     """The same blocks, the next one read and encoded by another thread while this one is learned.
 
+    ``meanwhile`` is called while the first one is read.
     Standard input is read by the thread too, so that whoever stops early leaves it waiting: it ends with the process.
     """
     import queue
@@ -157,6 +158,7 @@ def ahead(blocks: Iterator[Any]) -> Iterator[Any]:
 
     threading.Thread(target=read, daemon=True, name=READER).start()
     try:
+        meanwhile()
         while True:
             try:
                 block, error = waiting.get(timeout=0.2)  # a Ctrl-C that another thread got is seen when this one wakes
@@ -175,7 +177,7 @@ def text_form(source: Any) -> str | None:
     from ..data.text import text_format
 
     first = source[0] if isinstance(source, list) else source
-    return text_format(first)
+    return text_format(first) if isinstance(first, str) else None  # what is open already is a table
 
 
 def text_blocks(asked: Asked, state: State | None, form: str) -> Iterator[Any]:

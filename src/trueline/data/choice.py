@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from ..errors import DataError, UsageError, nearest
-from .formula import Formula
 from .read import Source
 from .refusals import unknown_column
+
+if TYPE_CHECKING:
+    from .formula import Formula
 
 INTERCEPT = "(intercept)"
 
@@ -79,4 +82,8 @@ def check_formula_options(features: Sequence[str] | None, missing: str) -> None:
 
 def parsed(formula: str | Formula | None) -> Formula | None:
     """A formula given as text or as it is."""
-    return Formula.parse(formula) if isinstance(formula, str) else formula
+    if not isinstance(formula, str):
+        return formula
+    from .formula import Formula
+
+    return Formula.parse(formula)

@@ -22,6 +22,7 @@ LEVEL_LIMIT = 1_000
 _IDENTIFIER = 20  # levels: fewer may well be one a row
 _DAY = 86_400_000_000  # microseconds
 _NARROW, _TILE = 256, 4096  # columns and rows whose transposition stays in the cache
+_COMMA = re.compile(r"\s*[-+]?(\d+(,\d+)?|,\d+)([eE][-+]?\d+)?\s*")
 _NUMBER = re.compile(r"\s*[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?\s*")
 
 
@@ -132,6 +133,13 @@ def codes(series: pl.Series, levels: dict[str, int], *, grow: bool) -> np.ndarra
 def check_levels(name: str, levels: Sequence[str], describe: str) -> None:
     """Refuse a category that is really a column of numbers with a stray word, or an identifier."""
     if len(levels) > 20:
+        commas = [level for level in levels if "," in level and _COMMA.fullmatch(level)]
+        if 2 * len(commas) >= len(levels) and sum(_COMMA.fullmatch(v) is not None for v in levels) >= 0.8 * len(levels):
+            raise DataError(
+                f"column {name!r} of {describe} holds numbers with decimal commas, such as {commas[0]!r}; give decimal=',' "
+                "(on the command line --decimal ,)",
+                where=name,
+            )
         words = [level for level in levels if not _NUMBER.fullmatch(level)]
         if words and len(words) <= len(levels) / 5:
             raise DataError(

@@ -13,7 +13,7 @@ import os
 import re
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..errors import DataError, UsageError, nearest
 
@@ -116,10 +116,33 @@ def _check_parquet(path: str, head: bytes, size: int) -> None:
         raise DataError(f"{path} is a Parquet file that is cut short: its footer is missing; copy it again", where=path)
 
 
-def scan_files(paths: Sequence[str], kind: str, separator: str | None) -> pl.LazyFrame:
+class Delimited(NamedTuple):
+    """What was told of delimited text: its separator, and the mark before a number's decimals."""
+
+    separator: str | None = None
+    decimal: str = "."
+
+
+Told = str | Delimited | None
+
+
+def delimited(told: Told) -> tuple[str | None, bool]:
+    """(the separator if it was told, whether decimals follow a comma)."""
+    if not isinstance(told, Delimited):
+        return told, False
+    if told.decimal not in (".", ","):
+        raise UsageError(f"decimals follow a point or a comma, not {told.decimal!r}", where="decimal")
+    commas = told.decimal == ","
+    if commas and told.separator == ",":
+        raise UsageError("a comma cannot both separate values and begin decimals", where="decimal")
+    return told.separator or (";" if commas else None), commas
+
+
+def scan_files(paths: Sequence[str], kind: str, told: Told) -> pl.LazyFrame:
     """One lazy frame over files of one format."""
     import polars as pl
 
+    separator, commas = delimited(told)
     if kind == "parquet":
         return pl.scan_parquet(list(paths), glob=False)
     if kind == "ipc":
@@ -139,12 +162,14 @@ def scan_files(paths: Sequence[str], kind: str, separator: str | None) -> pl.Laz
         "try_parse_dates": True,
         "null_values": MISSING_MARKS,
         "glob": False,
+        "decimal_comma": commas,
     }
     schema = pl.scan_csv(list(paths), infer_schema_length=INFERENCE_ROWS, **options).collect_schema()
     made = pl.scan_csv(list(paths), schema=widened(schema), **options)
-    doubled = {name: name.replace('""', '"') for name in schema if '""' in name}  # Polars leaves them so
-    made = made.rename(doubled) if doubled else made
-    text = [doubled.get(name, name) for name, dtype in schema.items() if dtype == pl.String]
+    # Polars leaves doubled quotation marks and blanks around a name as they are.
+    meant = {name: name.replace('""', '"').strip() for name in schema}
+    made = made.rename({a: b for a, b in meant.items() if a != b}) if [*meant] != [*meant.values()] else made
+    text = [meant[name] for name, dtype in schema.items() if dtype == pl.String]
     if text:
         made = made.with_columns(padded_numbers(made.select(text).head(INFERENCE_ROWS).collect()))
     if all(dtype == pl.String for dtype in schema.values()) and not made.head(1).collect().height:
@@ -214,7 +239,7 @@ def check_header(cells: Sequence[str], separator: str, describe: str, told: bool
                 f"give separator={other!r} (`trueline fit --separator {shown!r}`)",
                 where=describe,
             )
-    check_names(cells, describe)
+    check_names([cell.strip() for cell in cells], describe)
     if cells and all(re.fullmatch(r"\s*[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?\s*", cell) for cell in cells):
         raise DataError(
             f"{describe} has no header: its first line holds numbers; put the column names there", where=describe

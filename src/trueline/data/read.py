@@ -229,6 +229,7 @@ def open_source(
     columns: Sequence[str] | None = None,
     block_rows: int | None = None,
     separator: str | None = None,
+    decimal: str | None = None,
 ) -> Source:
     """A :class:`Source` of anything that holds rows.
 
@@ -248,17 +249,20 @@ def open_source(
         Rows per batch at most; by default a batch is about 64 MB of float64.
     separator:
         Of delimited text, where it is not the comma (CSV) or the tab (TSV).
+    decimal:
+        ``","`` where the numbers of delimited text have a decimal comma; their separator is then ``";"`` by default.
 
     >>> open_source({"fare": [3.0, 5.0]}, derive={"double": "2 * fare"}).names
     ['fare', 'double']
     """
-    opened = source if isinstance(source, Source) else _open(source, block_rows, separator)
+    told = separator if decimal is None else files.Delimited(separator, decimal)
+    opened = source if isinstance(source, Source) else _open(source, block_rows, told)
     if where is None and not derive and columns is None:
         return opened
     return opened.refine(derive=derive, where=where, columns=columns)
 
 
-def _open(source: Any, block_rows: int | None, separator: str | None) -> Source:
+def _open(source: Any, block_rows: int | None, separator: files.Told) -> Source:
     _limit_threads()
     if isinstance(source, (str, os.PathLike)):
         return _open_path(os.fspath(source), block_rows, separator)
@@ -289,13 +293,13 @@ def _open(source: Any, block_rows: int | None, separator: str | None) -> Source:
     return Source(describe, lazily, rereadable=rereadable, rows=rows, block_rows=block_rows)
 
 
-def _pieces(table: Any, block_rows: int | None, separator: str | None) -> Iterator[Any]:
+def _pieces(table: Any, block_rows: int | None, separator: files.Told) -> Iterator[Any]:
     """The frames of one element of a list or iterator of tables."""
     inner = _open(table, block_rows, separator)
     yield from inner._piece_iterator()
 
 
-def _open_path(path: str, block_rows: int | None, separator: str | None) -> Source:
+def _open_path(path: str, block_rows: int | None, separator: files.Told) -> Source:
     if path == "-":
         return _open_stream(streams.standard_input(), "standard input", block_rows, separator)
     if files.is_pipe(path):
@@ -303,13 +307,13 @@ def _open_path(path: str, block_rows: int | None, separator: str | None) -> Sour
     return _open_files(files.resolve(path), block_rows, separator)
 
 
-def _open_stream(stream: Any, describe: str, block_rows: int | None, separator: str | None) -> Source:
+def _open_stream(stream: Any, describe: str, block_rows: int | None, separator: files.Told) -> Source:
     return Source(
         describe, lambda: streams.read_stream(stream, describe, separator), rereadable=False, block_rows=block_rows
     )
 
 
-def _open_files(paths: list[str], block_rows: int | None, separator: str | None) -> Source:
+def _open_files(paths: list[str], block_rows: int | None, separator: files.Told) -> Source:
     kinds = [files.file_format(path) for path in paths]
     describe = paths[0] if len(paths) == 1 else f"{paths[0]} and {len(paths) - 1} more"
     groups = [

@@ -155,15 +155,17 @@ def line_with(path: str, column: str, value: str) -> int | None:
     place = None
     for number, cells in _rows(path):
         if place is None:
-            place = cells.index(column) if column in cells else -1
+            names = [cell.strip() for cell in cells]
+            place = names.index(column) if column in names else -1
         elif 0 <= place < len(cells) and cells[place] == value:
             return number
     return None
 
 
 def header_cells(raw: bytes, separator: str) -> list[str]:
-    """The names in a delimited text's first line."""
-    return next(csv.reader(io.StringIO(raw.decode("utf-8", "replace").lstrip("\ufeff")), delimiter=separator), [])
+    """The names in a delimited text's first line, without the blanks around them."""
+    text = io.StringIO(raw.decode("utf-8", "replace").lstrip("\ufeff"))
+    return [name.strip() for name in next(csv.reader(text, delimiter=separator), [])]
 
 
 def missing_value(name: str, gap: np.ndarray, row: int, describe: str, *, trained: bool = False) -> DataError:

@@ -12,7 +12,18 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from ..errors import DataError
-from .files import INFERENCE_ROWS, MISSING_MARKS, check_header, check_names, iso_dates, padded_numbers, sniff, widened
+from .files import (
+    INFERENCE_ROWS,
+    MISSING_MARKS,
+    Told,
+    check_header,
+    check_names,
+    delimited,
+    iso_dates,
+    padded_numbers,
+    sniff,
+    widened,
+)
 from .refusals import explain, header_cells
 
 if TYPE_CHECKING:
@@ -22,10 +33,11 @@ _PIECE_BYTES = 4 << 20
 _PAUSE_SECONDS = 0.05
 
 
-def read_stream(stream: Any, describe: str, separator: str | None) -> Iterator[pl.DataFrame]:
+def read_stream(stream: Any, describe: str, told: Told) -> Iterator[pl.DataFrame]:
     """Frames from a byte stream of any format, as the bytes come."""
     import polars as pl
 
+    separator, commas = delimited(told)
     pieces = arrivals(stream)
     head = next(pieces, b"")
     if head[:2] == b"\x1f\x8b" or head[:4] == b"\x28\xb5\x2f\xfd":
@@ -44,11 +56,11 @@ def read_stream(stream: Any, describe: str, separator: str | None) -> Iterator[p
         return
     if b"\0" in head[:4096]:
         raise DataError(f"{describe} is not text: its first bytes are binary", where=describe)
-    yield from _text_frames(head, pieces, describe, separator, kind == "ndjson")
+    yield from _text_frames(head, pieces, describe, separator, commas, kind == "ndjson")
 
 
 def _text_frames(
-    head: bytes, pieces: Iterator[bytes], describe: str, separator: str | None, ndjson: bool
+    head: bytes, pieces: Iterator[bytes], describe: str, separator: str | None, commas: bool, ndjson: bool
 ) -> Iterator[pl.DataFrame]:
     import polars as pl
 
@@ -67,6 +79,7 @@ def _text_frames(
             check_names(names, describe)
             line = 2
             options = {"separator": chosen, "null_values": MISSING_MARKS, "has_header": False, "new_columns": names}
+            options["decimal_comma"] = commas
             if not text.strip():
                 continue
         try:
