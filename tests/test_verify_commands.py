@@ -78,8 +78,9 @@ def test_rows_held_out_are_left_out_again(capsys, table, tmp_path, target):
     assert run(capsys, "fit", table, *asked)[0] == 0
     code, out, err = run(capsys, "verify", path, table)
     assert code == 0, (out, err)
+    assert tl.verify(tl.load(path), str(table)).ok  # in Python too
     kind, arrays, meta = modelfile.read(path)
-    share = meta.pop("holdout")
+    share = meta["statistics"].pop("holdout")
     assert share == 0.2
     modelfile.write(path, kind, arrays, meta | {"command": "trueline fit plain.csv -t rent --holdout 0.2 -o ho.tl"})
     code, _, err = run(capsys, "verify", path, table)  # a file of a version that did not keep the share

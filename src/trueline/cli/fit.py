@@ -102,8 +102,9 @@ def kept(fitted: Any, data: list[str], output: str | None, report: str | None, h
     if output is not None:
         from ..model import save
 
-        told = {} if holdout is None else {"holdout": holdout}  # what a verifier needs to leave the same rows out
-        save(fitted.record, output, source=", ".join(data), command=command_line(), **told)
+        if holdout is not None:  # what a verifier needs to leave the same rows out
+            fitted.record.statistics["holdout"] = holdout
+        save(fitted.record, output, source=", ".join(data), command=command_line())
     if report is not None:
         from ..report.html import page
         from .output import write_text

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import DataError, UsageError, nearest
-from ..model.training import designed
+from ..model.training import designed, held_out
 
 HELD_MOST = 200_000  # held-out rows that are kept for the measures
 PENALTIES = ("none", "ridge", "lasso", "elastic")
@@ -150,10 +150,7 @@ class Held:
             if self.share is None:
                 yield block
                 continue
-            number = np.arange(self.row, self.row + len(block.X), dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)
-            number ^= number >> np.uint64(32)
-            number *= np.uint64(0xD6E8FEB86659FD93)
-            out = (number >> np.uint64(11)).astype(float) * 2.0**-53 < self.share
+            out = held_out(self.row, len(block.X), self.share)
             self.row += len(block.X)
             if self.count < HELD_MOST:
                 self.blocks.append(_rows(block, out))

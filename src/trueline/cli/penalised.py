@@ -54,13 +54,16 @@ def compared(moments: Any) -> tuple[list[dict[str, Any]], list[dict[str, Any]], 
 
 
 def row(method: str, alpha: float, errors: np.ndarray, nonzero: int) -> dict[str, Any]:
-    """One line of the comparison; ``error`` is the mean squared error over the folds."""
+    """One line of the comparison; ``error`` is the root of the mean squared error over the folds, as the text tells it."""
+    square = float(errors.mean())
     spread = float(errors.std(ddof=1) / math.sqrt(len(errors))) if len(errors) > 1 else math.nan
+    error = math.sqrt(square)
     return {
         "method": method,
         "alpha": float(alpha),
-        "error": float(errors.mean()),
-        "std_error": spread,
+        "error": error,
+        "std_error": spread / (2.0 * error) if error > 0.0 else 0.0,  # of a root, to first order
+        "mean_squared_error": square,
         "nonzero": nonzero,
     }
 
@@ -75,14 +78,14 @@ def line(rows: list[dict[str, Any]], d: int, folds: int) -> str:
     plain, ridge, lasso = rows
 
     def better(other: dict[str, Any]) -> str:
-        gain = 1.0 - math.sqrt(other["error"] / plain["error"]) if plain["error"] > 0 else 0.0
+        gain = 1.0 - other["error"] / plain["error"] if plain["error"] > 0 else 0.0
         if abs(gain) < 0.0005:
             return "predicts no better"
         return f"predicts {abs(gain):.1%} {'better' if gain > 0 else 'worse'}".replace("%", " %")
 
     kept = "all" if lasso["nonzero"] == d else f"{lasso['nonzero']} of {d}"
     return (
-        f"{folds}-fold cross-validation: error {math.sqrt(plain['error']):.5g}; ridge at {ridge['alpha']:.3g} {better(ridge)}; "
+        f"{folds}-fold cross-validation: error {plain['error']:.5g}; ridge at {ridge['alpha']:.3g} {better(ridge)}; "
         f"lasso at {lasso['alpha']:.3g} keeps {kept} columns and {better(lasso)}"
     )
 

@@ -119,7 +119,8 @@ def penalty_table(fitted: Any) -> list[tuple[str, list[str], list[list[str]]]]:
         ]
         for row in fitted.cross_validation
     ]
-    return [("Cross-validated comparison", ["method", "alpha", "error", "std. error", "columns kept"], rows)]
+    error = "root mean squared error" if fitted.loss == "squared" else "mean loss"
+    return [("Cross-validated comparison", ["method", "alpha", error, "std. error", "columns kept"], rows)]
 
 
 def holdout_table(fitted: Any) -> list[tuple[str, list[str], list[list[str]]]]:

@@ -252,19 +252,21 @@ def written(path: str | None) -> Iterator[Any]:
         yield None
         return
     if path == "-":
-        yield lambda values: _lines(values, sys.stdout, None)
+        yield lambda values, labels: _lines(values, sys.stdout, labels, None)
         return
     from .output import whole
 
     with whole(path) as scratch, open(scratch, "w", encoding="utf-8") as file:
         heads: list[str] = []
-        yield lambda values: _lines(values, file, heads)
+        yield lambda values, labels: _lines(values, file, labels, heads)
 
 
-def _lines(values: Any, file: Any, heads: list[str] | None) -> None:
+def _lines(values: Any, file: Any, labels: list[Any], heads: list[str] | None) -> None:
     if heads is not None and not heads:
-        heads.append("prediction" if values.ndim == 1 else ",".join(f"probability_{k}" for k in range(values.shape[1])))
-        file.write(heads[0] + "\n")
+        import csv
+
+        heads += ["prediction"] if values.ndim == 1 else [f"probability {label}" for label in labels]
+        csv.writer(file, lineterminator="\n").writerow(heads)
     if values.ndim == 1:
         file.write("\n".join(map(repr, values.tolist())) + "\n")
     else:

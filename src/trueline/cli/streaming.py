@@ -90,7 +90,7 @@ class State:
 
 
 Shown = Callable[[dict[str, Any]], None]
-Predicted = Callable[[np.ndarray], None]
+Predicted = Callable[[np.ndarray, list[Any]], None]  # predictions, and the labels that columns of them belong to
 
 
 def stream(asked: Asked, state: State | None, show: Shown, predicted: Predicted | None) -> State:
@@ -355,7 +355,7 @@ def _learn(state: State, X: Any, y: np.ndarray, weights: Any, show: Shown, predi
     made = record.learn(X, y, weights)
     count_loss(state, made, y, weights, before, X, show, done)
     if predicted is not None:
-        predicted(np.asarray(made))
+        predicted(np.asarray(made), state.labels)
 
 
 def count_loss(
@@ -390,7 +390,7 @@ def replayed(opened: Any, source: Any) -> tuple[np.ndarray, Any]:
     made: list[np.ndarray] = []
     asked = Asked(source, state.target, form=state.form, learner=state.learner)
     for _ in range(max(1, state.epochs)):
-        stream(asked, fresh, lambda row: None, made.append)
+        stream(asked, fresh, lambda row: None, lambda values, labels: made.append(values))
     return np.concatenate(made), fresh.record
 
 

@@ -119,7 +119,8 @@ def overview() -> str:
     """The help above all commands: groups, one line each, examples."""
     room = min(width(), 100)
     lines = [
-        f"{paint('trueline', 'bold')}: linear learning with proof. Every result carries a certificate that anyone can check.",
+        f"{paint('trueline', 'bold')}: linear learning with proof.",
+        "Every result carries a certificate that anyone can check.",
         "",
         f"{paint('Usage:', 'bold')} trueline COMMAND …    trueline COMMAND --help    trueline --version",
     ]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 from ..errors import DataError
 from . import options
@@ -44,29 +44,17 @@ def verify(model: options.Model, data: options.Source, json: options.Json = Fals
 WORDS = 26  # columns of a cell, so that names of claims keep theirs on a terminal of 80
 
 
-class _Rows(NamedTuple):
-    X: Any
-    y: Any
-    weights: Any
-    folds: Any = None
-
-
 def _learned(opened: Any, rows: tuple[Any, ...]) -> tuple[Any, ...]:
     """The rows that the fit saw: those that it held out are told by their numbers."""
-    from .fitting import Held
+    from ..model.training import fitted_rows
 
-    share = opened.meta.get("holdout")
+    share = opened.meta.get("holdout", getattr(opened.record, "statistics", {}).get("holdout"))
     if share is None and "--holdout" in str(opened.meta.get("command", "")).split():
         raise DataError(
             f"{opened.path} was fitted with --holdout by a version that did not keep which rows; fit it again to verify it",
             where="holdout",
         )
-    if share is None:
-        return rows
-    left = next(iter(Held(float(share)).kept([_Rows(*rows)])), None)
-    if left is None:
-        raise DataError("every row of these data would be held out; give the rows of the fit", where="holdout")
-    return tuple(left[:3])
+    return fitted_rows(*rows, share)
 
 
 def _passes(opened: Any) -> int:

@@ -151,9 +151,10 @@ class LinearModel:
 
     def training_rows(self, source: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
         """(design, target, weights) of the table that the model was trained on, for the verifier."""
-        from .training import training_rows
+        from .training import fitted_rows, training_rows
 
-        return training_rows(self.schema, source, tuple(self.terms))
+        rows = training_rows(self.schema, source, tuple(self.terms))
+        return fitted_rows(*rows, self.statistics.get("holdout"))
 
     def to_state(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
         arrays: dict[str, np.ndarray] = {

@@ -38,6 +38,26 @@ def training_rows(
     return X, y, None if blocks[0].weights is None else np.concatenate([block.weights for block in blocks])
 
 
+def held_out(first: int, count: int, share: float) -> np.ndarray:
+    """Which of ``count`` rows from number ``first`` on a fit keeps out: those whose number hashes below the share."""
+    number = np.arange(first, first + count, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)
+    number ^= number >> np.uint64(32)
+    number *= np.uint64(0xD6E8FEB86659FD93)
+    return (number >> np.uint64(11)).astype(float) * 2.0**-53 < share
+
+
+def fitted_rows(
+    X: np.ndarray, y: np.ndarray, weights: np.ndarray | None, share: float | None
+) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
+    """All rows of a table, or those that a fit with this share held out did see."""
+    if share is None:
+        return X, y, weights
+    kept = ~held_out(0, len(X), share)
+    if not kept.any():
+        raise DataError("every row of these data would be held out; give the rows of the fit", where="holdout")
+    return X[kept], y[kept], None if weights is None else weights[kept]
+
+
 def encoder_of(schema: Any, source: Any) -> Any:
     """An encoder with the settings that made a schema."""
     from ..data.encode import Encoder

@@ -1,0 +1,157 @@
+"""What the commands read and how they name it: separators, decimal commas, blanks in headers, classes, errors."""
+
+from __future__ import annotations
+
+import io
+import json
+import math
+import sys
+
+import numpy as np
+import polars as pl
+import pytest
+
+import trueline as tl
+from trueline.cli import main
+from trueline.data.read import open_source
+from trueline.data.refusals import line_with
+
+
+def run(capsys, *arguments):
+    code = main([str(a) for a in arguments])
+    out = capsys.readouterr()
+    return code, out.out, out.err
+
+
+@pytest.fixture(scope="module")
+def numbers():
+    rng = np.random.default_rng(3)
+    X = rng.normal(size=(200, 2)).round(4)
+    return np.column_stack([X, (X @ [2.0, -1.0] + 0.1 * rng.normal(size=200)).round(4)])
+
+
+def written(path, rows, separator, mark, head="a;b;y"):
+    lines = [separator.join(f"{v:.4f}".replace(".", mark) for v in row) for row in rows]
+    path.write_text("\n".join([head.replace(";", separator), *lines]) + "\n")
+    return path
+
+
+@pytest.mark.parametrize(
+    "options, separator, mark",
+    [
+        (["--separator", ";"], ";", "."), (["--separator", "|"], "|", "."), (["--decimal", ","], ";", ","),
+        (["--decimal", "comma", "--separator", "tab"], "\t", ","), (["--decimal", "."], ",", "."),
+    ],
+)  # fmt: skip
+def test_every_command_reads_the_same_numbers(capsys, tmp_path, numbers, options, separator, mark):
+    plain, other = (
+        written(tmp_path / "plain.csv", numbers, ",", "."),
+        written(tmp_path / "o.csv", numbers, separator, mark),
+    )
+    found = {}
+    for path, asked in ((plain, []), (other, options)):
+        code, out, err = run(capsys, "fit", path, "-t", "y", "--json", "-o", tmp_path / f"{path.stem}.tl", *asked)
+        assert code == 0, err
+        found[path] = [row["estimate"] for row in json.loads(out)["coefficients"]]
+        code, out, err = run(
+            capsys, "stream", path, "-t", "y", "--json", "--save", tmp_path / f"{path.stem}.s.tl", *asked
+        )
+        assert code == 0, err
+        found[path].append(json.loads(out.splitlines()[-1])["average_loss"])
+        for model in (f"{path.stem}.tl", f"{path.stem}.s.tl"):
+            code, out, err = run(capsys, "verify", tmp_path / model, path, *asked)
+            assert code == 0, (out, err)
+        code, out, err = run(capsys, "predict", tmp_path / f"{path.stem}.tl", path, *asked)
+        assert code == 0 and len(out.splitlines()) == 201, err
+    assert found[plain] == found[other]
+
+
+def test_a_pipe_with_decimal_commas(capsys, tmp_path, numbers, monkeypatch):
+    text = written(tmp_path / "o.csv", numbers, ";", ",").read_bytes()
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(text)))
+    code, out, err = run(capsys, "stream", "-", "-t", "y", "--decimal", ",", "--json")
+    assert code == 0 and json.loads(out.splitlines()[-1])["counter"] == 200, err
+
+
+def test_what_cannot_be_meant_is_refused_in_a_sentence(capsys, tmp_path, numbers):
+    path = written(tmp_path / "o.csv", numbers, ";", ",")
+    (tmp_path / "t.vw").write_text("1 | a:1\n")
+    for asked, code, words in (
+        (["fit", path, "-t", "y", "--decimal", "x"], 2, "comma or a point"),
+        (["fit", path, "-t", "y", "--decimal", ",", "--separator", ","], 2, "cannot both"),
+        (["fit", path, "-t", "y", "--separator", ";"], 3, "--decimal ,"),
+        (["stream", tmp_path / "t.vw", "--separator", ";"], 2, "--separator is for tables"),
+        (["stream", tmp_path / "t.vw", "--decimal", ","], 2, "--decimal is for tables"),
+    ):
+        found, _, err = run(capsys, *asked)
+        assert found == code and words in err and len(err.strip().splitlines()) == 1, (asked, err)
+
+
+def test_codes_as_text_are_still_categories():
+    zips = [str(10_000 + k % 30) for k in range(600)]
+    model = tl.LinearRegression().fit(
+        {"zip": [float(z) for z in zips], "y": [float(k % 7) for k in range(600)]}, target="y", categories=["zip"]
+    )
+    assert len(model.coef_) == 29
+
+
+def test_blanks_around_names_are_not_part_of_them(capsys, tmp_path, numbers, monkeypatch):
+    path = written(tmp_path / "b.csv", numbers, ",", ".", head=" a ; b;y ")
+    assert open_source(str(path)).names == ["a", "b", "y"]
+    code, out, err = run(capsys, "fit", path, "-t", "y", "--json")
+    assert code == 0 and [row["term"] for row in json.loads(out)["coefficients"]] == ["(intercept)", "a", "b"], err
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(path.read_bytes())))
+    assert run(capsys, "stream", "-", "-t", "y", "--features", "a,b", "-q")[0] == 0
+    twice = written(tmp_path / "t.csv", numbers, ",", ".", head="a; a;y")
+    code, _, err = run(capsys, "fit", twice, "-t", "y")
+    assert code == 3 and "names column 'a' twice" in err
+    path.write_text(" a , b,y \n1,2,3\n1,x,4\n2,5,6\n")
+    assert line_with(str(path), "b", "x") == 3  # a refusal still finds its place
+
+
+def test_the_cross_validated_error_is_one_number_in_text_and_json(capsys, tmp_path, numbers):
+    path = written(tmp_path / "p.csv", numbers, ",", ".")
+    text = run(capsys, "fit", path, "-t", "y")[1]
+    rows = json.loads(run(capsys, "fit", path, "-t", "y", "--json")[1])["cross_validation"]
+    assert f"error {rows[0]['error']:.5g};" in " ".join(text.split())
+    for row in rows:
+        assert math.isclose(row["error"] ** 2, row["mean_squared_error"], rel_tol=1e-12) and row["std_error"] > 0
+    assert 0.05 < rows[0]["error"] < 0.2
+
+
+def test_columns_of_streamed_probabilities_have_the_names_of_the_classes(capsys, tmp_path):
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=300)
+    kinds = np.array(["cold", "warm", "hot, very"])[np.digitize(x + 0.3 * rng.normal(size=300), [-0.5, 0.5])]
+    pl.DataFrame({"x": x, "kind": kinds}).write_csv(tmp_path / "k.csv")
+    made = tmp_path / "p.csv"
+    assert run(capsys, "stream", tmp_path / "k.csv", "-t", "kind", "-p", made, "-q")[0] == 0
+    frame = pl.read_csv(made)
+    assert frame.columns == ["probability cold", "probability hot, very", "probability warm"]
+    assert frame.height == 300 and np.allclose(frame.to_numpy().sum(axis=1), 1.0)
+    told = np.array([name.removeprefix("probability ") for name in frame.columns])[frame.to_numpy().argmax(axis=1)]
+    assert (told == kinds)[100:].mean() > 0.7
+
+
+def test_several_separable_classes_are_called_so(capsys, tmp_path):
+    x = np.random.default_rng(0).normal(size=(300, 2))
+    kinds = np.array(["a", "b", "c"])[np.digitize(x[:, 0], [-0.5, 0.5])]
+    pl.DataFrame({"x": x[:, 0], "z": x[:, 1], "k": kinds}).write_csv(tmp_path / "s.csv")
+    code, out, _ = run(capsys, "fit", tmp_path / "s.csv", "-t", "k", "-o", tmp_path / "m.tl")
+    assert code == 0 and "degenerate" in out and "the classes are separable" in " ".join(out.split())
+    assert run(capsys, "verify", tmp_path / "m.tl", tmp_path / "s.csv")[0] == 0
+    mixed = np.roll(kinds, 1)
+    pl.DataFrame({"x": x[:, 0], "z": x[:, 1], "k": mixed}).write_csv(tmp_path / "n.csv")
+    assert "separable" not in run(capsys, "fit", tmp_path / "n.csv", "-t", "k")[1]
+
+
+@pytest.mark.parametrize("colour", [False, True])
+def test_the_overview_fits_80_columns(capsys, monkeypatch, colour):
+    import re
+
+    monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    if colour:
+        monkeypatch.setenv("FORCE_COLOR", "1")
+    code, out, _ = run(capsys, "--help")
+    assert code == 0 and max(len(re.sub(r"\033\[[0-9;]*m", "", line)) for line in out.splitlines()) <= 80
