@@ -107,7 +107,7 @@ def cost(made: Scene) -> Any:
     from benchmarks.echo import costs
 
     figure, (one,) = panel(size=(8, 4))
-    for (method, points), colour in zip(costs(made).items(), (GREY, GREEN, BLUE, ORANGE, "0.3")):
+    for (method, points), colour in zip(costs(made, rounds=8).items(), (GREY, GREEN, BLUE, ORANGE, "0.3")):
         taps, micros = zip(*points)
         one.loglog(taps, micros, "o-", color=colour, lw=1.4, ms=4)
         one.annotate(
