@@ -82,7 +82,7 @@ def test_streams_merge(values, cut, name):
     X = values[:, None]
     cut = min(cut, len(X) - 1)
     whole = tl.Density(name).fit(X).model_.parts[0]
-    halves = (tl.Density(name).fit(X[:cut]) + tl.Density(name).fit(X[cut:])).model_.parts[0]
+    halves = tl.Density(name).fit(X[:cut]).merge(tl.Density(name).fit(X[cut:])).model_.parts[0]
     if name == "gaussian":
         assert np.allclose(whole.stats["weight"], halves.stats["weight"])
         size = np.nanmax(np.abs(values), initial=0.0)

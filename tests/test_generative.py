@@ -105,7 +105,7 @@ def test_streams_merges_saves_and_continues(mixed, tmp_path, covariance):
     # the lattice starts from the first rows: start it from all of them, so that every way has the same
     first = tl.GenerativeClassifier(**options).fit(frame[:300], y[:300])
     streamed = tl.GenerativeClassifier(**options).partial_fit(frame[:300], y[:300]).partial_fit(frame[300:], y[300:])
-    merged = first + tl.GenerativeClassifier(**options).fit(frame[300:], y[300:])
+    merged = first.merge(tl.GenerativeClassifier(**options).fit(frame[300:], y[300:]))
     close = {"rtol": 0.15, "atol": 0.15}  # histograms of other widths
     assert np.allclose(whole.predict_proba(frame), streamed.predict_proba(frame), **close)
     assert np.allclose(whole.predict_proba(frame), merged.predict_proba(frame), **close)

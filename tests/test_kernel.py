@@ -154,7 +154,7 @@ def test_saved_and_loaded(data, tmp_path):
         ({"alpha": -1}, "alpha"), ({"alpha": "best"}, "auto"), ({"kernel": "gausian"}, "did you mean 'gaussian'"),
         ({"gamma": 0}, "gamma"), ({"kernel": "polynomial", "degree": 1.5}, "degree"), ({"approximation": "x"}, "one of"),
         ({"components": 0}, "components"), ({"kernel": lambda X, Z: np.ones(3)}, "one value a pair"),
-        ({"kernel": "linear", "approximation": "random_features"}, "Gaussian"),
+        ({"kernel": "linear", "approximation": "random_features"}, "Gaussian"), ({"tol": -1.0}, "tol"),
     ],
 )  # fmt: skip
 def test_refusals(data, parameters, match):

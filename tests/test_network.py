@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 import pytest
+from sklearn.base import is_classifier
 from sklearn.utils.estimator_checks import check_estimator
 
 import trueline as tl
@@ -36,9 +37,11 @@ class Softsign(NamedTuple):
         return (1.0 - abs(h)) ** 2
 
 
-def test_check_estimator():
+@pytest.mark.parametrize("kind", ["squared", "logistic"])
+def test_check_estimator(kind):
     expected = {"check_sample_weight_equivalence_on_dense_data": ORDER}
-    found = check_estimator(tl.NeuralNetwork((8,), rate=0.01), expected_failed_checks=expected, on_fail=None)
+    model = tl.NeuralNetwork((8,), loss=kind, rate=0.01)
+    found = check_estimator(model, expected_failed_checks=expected, on_fail=None)
     assert not [(r["check_name"], r["exception"]) for r in found if r["status"] == "failed"]
 
 
@@ -144,13 +147,48 @@ def test_online_in_rows_blocks_dicts_and_after_a_stop(data, tmp_path):
     assert dicts.record_.names == ["a", "b", "c", "new"]
 
 
-def test_two_classes(data, tmp_path):
+@pytest.mark.parametrize("kind", ["logistic", "hinge"])
+@pytest.mark.parametrize("labels", [("no", "yes"), (0, 1), (-1, 1), (False, True), (0.0, 1.0)], ids=str)
+def test_two_classes_by_any_name(data, tmp_path, kind, labels):
     X, y = data
-    sign = tl.NeuralNetwork((12,), "sigmoid", "logistic", rate=0.05, random_state=0).fit(X, (y > 0).astype(int))
-    p = sign.predict(X)
-    assert ((p > 0.5) == (y > 0)).mean() > 0.95 and 0.0 <= p.min() <= p.max() <= 1.0
-    sign.save(tmp_path / "s.tl")
-    assert (tl.load(tmp_path / "s.tl").predict(X) == p).all()
+    named = np.array(labels)[(y > 0).astype(int)]
+    settings = {"hidden": (12,), "activation": "tanh", "loss": kind, "rate": 0.02, "random_state": 0}
+    model = tl.NeuralNetwork(**settings).fit(X, named)
+    assert is_classifier(model) and model.classes_.tolist() == list(labels)
+    assert model.predict(X).dtype == named.dtype and model.score(X, named) == (model.predict(X) == named).mean() > 0.95
+    assert ((model.decision_function(X) > 0) == (model.predict(X) == labels[1])).all()
+    if kind == "logistic":
+        p = model.predict_proba(X)
+        assert np.allclose(p[:, 1], 1 / (1 + np.exp(-model.decision_function(X)))) and np.allclose(p.sum(axis=1), 1.0)
+    assert hasattr(model, "predict_proba") == (kind == "logistic")
+    model.save(tmp_path / "s.tl")
+    again = tl.load(tmp_path / "s.tl")
+    assert (again.predict(X) == model.predict(X)).all() and again.classes_.tolist() == list(labels)
+    stream = tl.NeuralNetwork(**settings, batch_size=1).partial_fit(X[:1], named[:1], classes=list(labels))
+    stream.partial_fit(X[1:], named[1:])
+    dicts = tl.NeuralNetwork(**settings, batch_size=1, classes=list(labels))
+    assert dicts.predict_one({"a": 1.0}) is None
+    for row, label in zip(X, named.tolist()):
+        dicts.learn_one(dict(zip("abc", row)), label)
+    assert [dicts.predict_one(dict(zip("abc", row))) for row in X[:20]] == stream.predict(X[:20]).tolist()
+
+
+def test_labels_that_do_not_fit(data):
+    X, y = data
+    with pytest.raises(tl.DataError, match="3 classes, and a network has one output"):
+        tl.NeuralNetwork(loss="logistic").fit(X, np.arange(len(y)) % 3)
+    with pytest.raises(tl.DataError, match=r"one class only \('a'\)"):
+        tl.NeuralNetwork(loss="logistic").partial_fit(X[:2], ["a", "a"])
+    model = tl.NeuralNetwork((3,), loss="logistic", epochs=1).fit(X, np.where(y > 0, "yes", "no"))
+    before = model.decision_function(X)
+    with pytest.raises(tl.DataError, match="unknown class 'maybe' in row 1; the classes are no, yes"):
+        model.partial_fit(X[:2], ["yes", "maybe"])
+    with pytest.raises(tl.DataError, match="one class only"):
+        model.fit(X, ["no"] * len(y))
+    assert (model.decision_function(X) == before).all(), "a refused fit changes nothing"
+    with pytest.raises(tl.UsageError, match="logistic"):
+        tl.NeuralNetwork(loss="logistc").fit(X, np.where(y > 0, "yes", "no"))
+    assert not hasattr(tl.NeuralNetwork(), "predict_proba") and not is_classifier(tl.NeuralNetwork())
 
 
 @pytest.mark.parametrize(
@@ -159,6 +197,7 @@ def test_two_classes(data, tmp_path):
         ({"hidden": ()}, "at least one"), ({"hidden": (0,)}, "hidden"), ({"activation": "tan"}, "did you mean 'tanh'"),
         ({"loss": "square"}, "squared"), ({"rate": 0}, "rate"), ({"optimizer": "sgd"}, "adam"), ({"alpha": -1}, "alpha"),
         ({"validation_fraction": 1.0}, "between 0 and 1"), ({"batch_size": 0}, "batch_size"),
+        ({"tol": -1}, "tol"), ({"rate": "fast"}, "rate"),
     ],
 )  # fmt: skip
 def test_refusals(data, parameters, match):

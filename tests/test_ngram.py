@@ -23,7 +23,7 @@ def test_ngram_ranks_sums_to_one_merges_and_saves(tmp_path):
         assert total == pytest.approx(1.0, abs=1e-12)
     a, b = tl.NGram().fit("I sat. You sat on a chair."), tl.NGram().fit(["He sat on a mat!"])
     both = tl.NGram().fit(["I sat. You sat on a chair.", "He sat on a mat!"])
-    assert (a + b).model_.counts == both.model_.counts == a.partial_fit("He sat on a mat!").model_.counts
+    assert a.merge(b).model_.counts == both.model_.counts == a.partial_fit("He sat on a mat!").model_.counts
     model.save(tmp_path / "words.tl")
     again = tl.load(tmp_path / "words.tl")
     assert again.log_probability("I sat on a mat") == model.log_probability("I sat on a mat")

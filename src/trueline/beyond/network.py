@@ -55,7 +55,7 @@ class NetworkModel:
         self.names: list[str] = []
         self.sizes = np.array([0, *hidden, 1])
         self.progress: list[dict[str, Any]] = []
-        self.classes = None
+        self.classes: tuple[Any, ...] | None = None  # the labels of −1 and 1, if they have names
         self._proof: StationaryCertificate | None = None
         self._named_once = False
 
@@ -217,7 +217,8 @@ class NetworkModel:
         return arrays, {
             "hidden": list(self.hidden), "activation": describe(self.activation), "loss": describe(self.loss),
             "batch": self.batch, "seed": self.seed, "names": self.names, "progress": self.progress,
-            "certificate": self.certificate().to_dict(), "judged": self._proof is not None,
+            "classes": None if self.classes is None else list(self.classes), "judged": self._proof is not None,
+            "certificate": self.certificate().to_dict(),
         }  # fmt: skip
 
     @classmethod
@@ -231,6 +232,8 @@ class NetworkModel:
         for name in ("theta", "first", "second", "numbers"):
             setattr(model, name, np.array(arrays[name]))
         model.progress = meta["progress"]
+        named = meta.get("classes")
+        model.classes = None if named is None else tuple(named)
         if meta["judged"]:
             proof: Any = from_dict(meta["certificate"])
             model._proof = proof

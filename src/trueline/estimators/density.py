@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import operator
 from typing import Any
 
 import numpy as np
@@ -38,7 +40,15 @@ def names_of(estimator: Any) -> tuple[str, ...] | None:
     return None if names is None else tuple(names)
 
 
-class Tabular(Saved):
+class Mergeable:
+    """Models that are sums over rows: ``a.merge(b, c)`` is ``a + b + c``."""
+
+    def merge(self, *others: Any) -> Any:
+        """The model of all their rows, as if one had learned them; none of them changes."""
+        return functools.reduce(operator.add, others, self)
+
+
+class Tabular(Mergeable, Saved):
     """What both share: missing values are welcome."""
 
     def __sklearn_tags__(self) -> Any:
@@ -103,7 +113,7 @@ class Density(Tabular, DensityMixin, BaseEstimator):
     >>> model = tl.Density("gaussian").fit(heights)
     >>> model.log_density([[170.0]]).round(3)
     array([-2.796])
-    >>> both = tl.Density("gaussian").fit(heights[:2]) + tl.Density("gaussian").fit(heights[2:])
+    >>> both = tl.Density("gaussian").fit(heights[:2]).merge(tl.Density("gaussian").fit(heights[2:]))
     >>> bool(np.isclose(both.score(heights), model.score(heights)))
     True
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -107,6 +108,8 @@ class KernelRegression(Saved, RegressorMixin, BaseEstimator):
             raise UsageError(
                 f"components is {self.components!r}; a whole number of at least 1 is accepted", where="components"
             )
+        if not isinstance(self.tol, Real) or not 0.0 <= self.tol < np.inf:
+            raise UsageError(f"tol is {self.tol!r}; a number of at least 0 is accepted", where="tol")
         shape = similarity(self.kernel, gamma_of(self.gamma, X, weights), self.coef0, self.degree)
         record = fit_kernel(
             X, y, weights, shape, self.alpha, fit_intercept=bool(self.fit_intercept), form=self.approximation,

@@ -10,6 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..beyond.ngram import END, NGramModel, sentences
 from ..errors import DataError, UsageError
+from .density import Mergeable
 from .loading import Saved
 
 
@@ -20,7 +21,7 @@ def shipped_text() -> str:
     return TEXT.read_text(encoding="utf-8")
 
 
-class NGram(Saved, BaseEstimator):
+class NGram(Mergeable, Saved, BaseEstimator):
     """A smoothed language model of words: probabilities of sentences, the next word, new sentences.
 
     Parameters
