@@ -8,7 +8,7 @@ import numpy as np
 
 from .harness import Row, interleaved
 
-NAME = "beyond_kernels"
+NAME = "Beyond the line: kernels, networks, boosting"
 
 
 def run(quick: bool) -> list[Row]:
