@@ -93,26 +93,6 @@ def test_ridge_path_is_each_solve():
         assert np.isclose(path.degrees(np.array([10.0]))[0], np.trace(H), rtol=1e-12)
 
 
-@pytest.mark.parametrize("fit_intercept", [True, False])
-@pytest.mark.parametrize("weighted", [True, False])
-def test_leave_one_out_is_leaving_one_out(fit_intercept, weighted):
-    X, y = problem(2, n=25, d=3)
-    w = np.random.default_rng(0).uniform(0.5, 2, 25) if weighted else None
-    moments = Moments.from_arrays(X, y, w)
-    path = RidgePath(moments.total, 3, fit_intercept)
-    found = path.leave_one_out(X, y[:, None], w, np.array([0.3, 30.0]))
-    for a, alpha in enumerate((0.3, 30.0)):
-        total = 0.0
-        for i in range(25):
-            rest = np.arange(25) != i
-            inner = RidgePath(
-                Moments.from_arrays(X[rest], y[rest], None if w is None else w[rest]).total, 3, fit_intercept
-            )
-            coef = inner.coef(np.array([alpha]))
-            total += (1 if w is None else w[i]) * (y[i] - X[i] @ coef[0, 0] - inner.intercepts(coef)[0, 0]) ** 2
-        assert np.isclose(found[a, 0], total, rtol=1e-11)
-
-
 def test_held_out_squares_come_from_moments():
     X, y = problem(5)
     part = Moments.from_arrays(X, y).total

@@ -11,6 +11,7 @@ from ..errors import UsageError
 from ..model.closed import fit_ridge, linear_record
 from ..onepass import routes
 from ..onepass.folds import SCORES, choose, need_folds, ridge_scores
+from ..onepass.leftout import errors_by_blocks, leave_one_out
 from ..onepass.moments import Moments
 from ..onepass.paths import RidgePath, standard_scales
 from .arrays import FromMoments, checked_arrays, fold_numbers, refuse_nonfinite
@@ -242,7 +243,7 @@ class RidgeCV(_RidgeFit):
         path = self._path(moments)
         n, k = Y.shape
         if self.scoring is None and not self.store_cv_results:
-            squares = path.leave_one_out(X, Y, sample_weight, alphas) / n
+            squares = leave_one_out(path, X, Y, sample_weight, alphas) / n
             scores = -squares if self.alpha_per_target else -squares.mean(axis=1)[:, None]
         else:
             scores = self._kept_errors(path, X, Y, sample_weight, alphas)
@@ -264,7 +265,7 @@ class RidgeCV(_RidgeFit):
         from sklearn.metrics import get_scorer
 
         errors = np.empty((*Y.shape, len(alphas)))
-        for rows, block in path.leave_one_out_blocks(X, Y, sample_weight, alphas):
+        for rows, block in errors_by_blocks(path, X, Y, sample_weight, alphas):
             errors[rows] = block
         if self.scoring is None:
             self.cv_results_ = errors**2

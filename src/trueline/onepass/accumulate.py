@@ -23,8 +23,9 @@ from .parts import Part, merged
 from .sample import Sample, hashed_columns, priorities
 from .sums import Fold, Open, multiplied, sum_of, whole
 
-PIECE_ROWS = 8192
-_DRAW_ROWS = 4 * PIECE_ROWS
+# Rows of a piece: a thirty-second of what is given, so that every core has some; longer ones are taken in seldomer.
+PIECE_ROWS, LONG_PIECE_ROWS = 8192, 32768
+_DRAW_ROWS = 32768
 # A piece may be this many variances away from the shift before the shift is renewed.
 _DRIFT = 16.0
 # Columns whose mean is within so many (squared) spreads are summed about 0 at level 0: no row is copied then.
@@ -77,7 +78,7 @@ class Accumulator:
 
     def add(self, rows: Given, folds: np.ndarray | None = None) -> None:
         """Add rows of [x y]; ``folds`` one whole number a row."""
-        pieces = list(rows.pieces(folds, PIECE_ROWS))
+        pieces = list(rows.pieces(folds, min(max(PIECE_ROWS, len(rows) // 32), LONG_PIECE_ROWS)))
         if self._sample.keep:
             for start in range(0, count(rows.everything()), _DRAW_ROWS):
                 self._draw(rows, cut(rows.everything(), start, start + _DRAW_ROWS))

@@ -12,21 +12,20 @@ s = min(1, nαρ/‖Xᵀr − nα(1 − ρ)w‖∞), the point s·r is feasible 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from .._jit import kernel
-from ..threads import one_blas_thread, spread, stream
+from ..threads import spread
 from .activeset import active_set_path
 from .moments import Moments
 from .parts import Part
+from .solve import alone
 from .squares import products_of
 
 _PLAIN_BELOW = 13  # columns: below, plain Python is done before Numba would be imported
-# Exact leave-one-out: numbers that are in work at a time, half a core's second cache or less, and rows a thread takes.
-_LEFT_OUT_NUMBERS, _LEFT_OUT_RUN = 2**17, 16_384
 _ACTIVE_BELOW = 150  # columns: below, exact active sets in NumPy are done before Numba would be imported
 
 
@@ -40,8 +39,10 @@ class RidgePath:
         H = products_of(part, fit_intercept)[0]
         self.scales = np.ones(d) if scales is None else scales
         self.part, self.d, self.fit_intercept = part, d, fit_intercept
+        self.gram = H[:d, :d]
         outer = self.scales[:, None] * self.scales
-        self.values, self.vectors = np.linalg.eigh(H[:d, :d] / outer)
+        with alone(d):
+            self.values, self.vectors = np.linalg.eigh(self.gram / outer)
         self.values = np.maximum(self.values, 0.0)
         self.right = H[:d, d:] / self.scales[:, None]
         self.rotated = self.vectors.T @ self.right
@@ -79,73 +80,6 @@ class RidgePath:
         left = np.maximum(1 - self.degrees(alphas) / n, 0.0)[:, None]
         with np.errstate(divide="ignore"):
             return np.where(left > 0, rss / self.part.weight[0] / left**2, np.inf)
-
-    def leave_one_out(self, X: Any, Y: np.ndarray, weights: np.ndarray | None, alphas: np.ndarray) -> np.ndarray:
-        """Σ over rows of the squared exact leave-one-out error, penalties × targets: one further pass over the rows.
-
-        e₋ᵢ = eᵢ/(1 − hᵢ), hᵢ = wᵢ(1/W + zᵀ(G + α)⁻¹z); with Q = ZV both e and h are products with d×A matrices.
-        """
-        work = self._leave_one_out(X, Y, weights, alphas)
-        n = X.shape[0]
-
-        def squared(start: int) -> np.ndarray:
-            rows = slice(start, min(start + _LEFT_OUT_RUN, n))
-            return sum(np.einsum("ika,ika->ak", errors, errors) for _, errors in work(rows))
-
-        with one_blas_thread():
-            return sum(stream(squared, range(0, n, _LEFT_OUT_RUN)), start=np.zeros((len(alphas), Y.shape[1])))
-
-    def leave_one_out_blocks(
-        self, X: Any, Y: np.ndarray, weights: np.ndarray | None, alphas: np.ndarray
-    ) -> Iterator[tuple[slice, np.ndarray]]:
-        """(rows, √w·leave-one-out errors) block by block, errors rows × targets × penalties, good until the next."""
-        return self._leave_one_out(X, Y, weights, alphas)(slice(0, X.shape[0]))
-
-    def _leave_one_out(
-        self, X: Any, Y: np.ndarray, weights: np.ndarray | None, alphas: np.ndarray
-    ) -> Callable[[slice], Iterator[tuple[slice, np.ndarray]]]:
-        """What gives √w·errors for a run of rows, so few at a time that they stay in a core's cache."""
-        alphas = np.asarray(alphas, dtype=float)
-        k, A, d = Y.shape[1], len(alphas), self.d
-        mean = self.part.mean[0] if self.fit_intercept else np.zeros(d + k)
-        # One product per block: Q = (X − x̄)V, then e from β in V's coordinates and h from its squares.
-        turn = self.vectors / self.scales[:, None]
-        with np.errstate(divide="ignore"):
-            inverse = np.where(self.values + alphas[:, None] > 0, 1 / (self.values + alphas[:, None]), 0.0)
-        rotated = (inverse * self.rotated.T[:, None, :]).reshape(k * A, d).T.copy()
-        inverse = inverse.T.copy()
-        base = 1.0 / self.part.weight[0] if self.fit_intercept else 0.0
-        sparse = hasattr(X, "tocsr")
-        X = X.tocsr() if sparse else X
-
-        def work(run: slice) -> Iterator[tuple[slice, np.ndarray]]:
-            size = run.stop - run.start
-            blocks = -(-size // max(64, _LEFT_OUT_NUMBERS // (2 * d + (k + 1) * A)))
-            most = -(-size // blocks)  # all of about one length
-            centred, turned = np.empty((most, d)), np.empty((most, d))
-            errors, levers = np.empty((most, k * A)), np.empty((most, A))
-            for start in range(run.start, run.stop, most):
-                rows = slice(start, min(start + most, run.stop))
-                m = rows.stop - rows.start
-                Z, Q, E, L = centred[:m], turned[:m], errors[:m], levers[:m]
-                np.subtract(X[rows].toarray() if sparse else X[rows], mean[:d], out=Z)
-                np.matmul(Z, turn, out=Q)
-                np.matmul(Q, rotated, out=E)
-                found = E.reshape(m, k, A)
-                np.subtract((Y[rows] - mean[d:])[:, :, None], found, out=found)
-                np.multiply(Q, Q, out=Q)
-                np.matmul(Q, inverse, out=L)
-                if weights is None:
-                    np.subtract(1.0 - base, L, out=L)
-                else:
-                    L += base
-                    L *= weights[rows, None]
-                    np.subtract(1.0, L, out=L)
-                    found *= np.sqrt(weights[rows, None, None])
-                found /= L[:, None, :]
-                yield rows, found
-
-        return work
 
 
 def held_out(part: Part, coefs: np.ndarray, intercepts: np.ndarray, d: int) -> np.ndarray:

@@ -11,12 +11,14 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from contextlib import AbstractContextManager, nullcontext
 from math import fsum
 from typing import Any
 
 import numpy as np
 
 from .._jit import kernel
+from ..threads import one_blas_thread
 from . import doubled
 from .doubled import add_single, divide, subtract_product, two_prod
 
@@ -25,6 +27,7 @@ Pair = tuple[np.ndarray, np.ndarray]
 # Beyond this condition number of the scaled Gram matrix, refinement from a float64 factor is not relied upon.
 _REFINABLE = 1e10
 _LOST = 2.0**-102  # of the columns' squares, in the elimination itself
+_FEW, _MANY = 32, 256  # columns: BLAS takes no threads below, and needs them above
 _COMPILE_FROM = 160  # columns: below, NumPy's elimination is done before Numba would be imported
 
 _scalar_subtract_product = kernel(doubled.subtract_product)
@@ -196,9 +199,10 @@ def factored(
         return Factor(exponents, scaled, np.ones(0, bool), np.zeros((0, 0)), 1.0, {}, None)
     if positive.all() and (most is None or d <= most):
         try:
-            bound, number = _bound(scaled[0], condition)
-            if bound < _REFINABLE:
-                inverse = np.linalg.inv(scaled[0])
+            with alone(d):
+                bound, number = _bound(scaled[0], condition)
+                inverse = np.linalg.inv(scaled[0]) if bound < _REFINABLE else None
+            if inverse is not None:
                 return Factor(exponents, scaled, np.ones(d, bool), inverse * outer, number, {}, None)
         except np.linalg.LinAlgError:
             pass
@@ -212,6 +216,11 @@ def factored(
     inner = np.ix_(kept, kept)
     factor.condition_number = _condition(scaled[0][inner], (inverse / outer)[inner])
     return factor
+
+
+def alone(columns: int) -> AbstractContextManager[None]:
+    """BLAS on one thread for matrices that gain nothing from more: these would keep a core busy waiting afterwards."""
+    return one_blas_thread() if _FEW < columns <= _MANY else nullcontext()
 
 
 def _bound(scaled: np.ndarray, condition: bool) -> tuple[float, float]:
