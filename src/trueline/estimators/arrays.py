@@ -57,6 +57,10 @@ def refuse_nonfinite(estimator: Any, X: Any, moments: Moments) -> None:
     if not (np.isfinite(part.mean[0]).all() and np.isfinite(np.diagonal(part.products[0])).all()):
         refuse_values(X, estimator)
         moments.refuse_nonfinite()
+    for j in moments.lost_squares():
+        if j < len(moments.terms):
+            column = X[:, [j]].toarray() if hasattr(X, "tocsr") else X[:, j]
+            moments.refuse_lost([j] if column.max() > column.min() else [])
 
 
 class FromMoments(Saved):

@@ -23,6 +23,7 @@ from .given import Given
 from .parts import Part, merged, part_arrays, part_from
 from .sample import Sample
 
+LOST = 1e-270  # of a column's squares about its mean
 WIDEST = 2000  # above this many columns, C itself is the burden and a solver over the rows is the better road
 
 
@@ -160,6 +161,9 @@ class Moments:
         if made.n == 0:
             raise DataError("all weights are zero; at least one row needs a positive weight", where="weights")
         made.refuse_nonfinite()
+        if hasattr(schema, "constant"):
+            places = made.lost_squares().tolist()
+            made.refuse_lost(j for j in places if j < len(terms) and terms[j] not in schema.constant)
         return made
 
     def refuse_nonfinite(self) -> None:
@@ -169,6 +173,20 @@ class Moments:
             name = (*self.terms, *self.targets)[bad[0]]
             raise DataError(
                 f"column {name!r} holds NaN, infinity or numbers beyond 1e150; finite numbers are accepted", where=name
+            )
+
+    def lost_squares(self) -> np.ndarray:
+        """Columns that are constant, or vary so little that float64 does not hold their squares with all digits."""
+        return np.flatnonzero(np.diagonal(self.total.products[0]) < LOST)
+
+    def refuse_lost(self, which: Iterable[int]) -> None:
+        """Refuse columns that are known not to be constant, though their squares are lost."""
+        for j in which:
+            name = (*self.terms, *self.targets)[j]
+            raise DataError(
+                f"column {name!r} varies by less than 1e-135, and float64 does not hold the squares of such numbers; "
+                "multiply it by a power of ten, or of two, which changes no digit",
+                where=name,
             )
 
     def __add__(self, other: Moments) -> Moments:

@@ -100,6 +100,16 @@ class Part:
             part.noise[j] += m * m * part.noise[i]
         return part
 
+    def scaled(self, exponents: np.ndarray) -> Part:
+        """Columns multiplied by powers of two, which loses nothing."""
+        both = exponents[:, None] + exponents
+        return dataclasses.replace(
+            self,
+            mean=(np.ldexp(self.mean[0], exponents), np.ldexp(self.mean[1], exponents)),
+            products=(np.ldexp(self.products[0], both), np.ldexp(self.products[1], both)),
+            noise=np.ldexp(self.noise, 2 * exponents),
+        )
+
     def about_origin(self) -> tuple[np.ndarray, np.ndarray]:
         """Σ w z zᵀ, for models without an intercept."""
         mh, ml = self.mean

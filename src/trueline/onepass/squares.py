@@ -22,6 +22,7 @@ from .parts import Part
 from .solve import Factor, Pair, factored, quadratic, residual
 
 _FEW = 6.0  # digits: below, the certificate names coefficients that are 0 as far as the arithmetic can tell
+_SMALL = 2.0**-240  # squared length of a column: its inverse, squared and multiplied again, is still a number
 RANK_CHOICES = ("minimum-norm", "drop")
 
 
@@ -36,6 +37,7 @@ class Solution:
     proof: Callable[[], ExactCertificate]
     part: Part | None
     fit_intercept: bool
+    inner: Solution | None = None  # of columns scaled by powers of two, if these had to be
 
     @cached_property
     def certificate(self) -> ExactCertificate:
@@ -44,6 +46,8 @@ class Solution:
 
     def enough(self, digits: float) -> bool:
         """Whether no column was dropped and the arithmetic kept so many digits, by what the certificate would say."""
+        if self.inner is not None:
+            return self.inner.enough(digits)
         assert self.factor is not None and self.part is not None
         if self.factor.combinations:
             return False
@@ -74,6 +78,18 @@ def solve_part(
     if rank not in RANK_CHOICES:
         raise UsageError(f"rank must be one of {', '.join(RANK_CHOICES)}, not {rank!r}", where="rank")
     d = len(terms)
+    scale = _extreme(part)
+    if scale is not None:
+        own = None if penalty is None else np.ldexp(penalty, 2 * scale[:d])
+        found = solve_part(part.scaled(scale), terms, integer, fit_intercept=fit_intercept, rank=rank, penalty=own)
+        return dataclasses.replace(
+            found,
+            coef=np.ldexp(found.coef, scale[:d] - scale[d:, None]),
+            intercept=np.ldexp(found.intercept, -scale[d:]),
+            rss=np.ldexp(found.rss, -2 * scale[d:]),
+            part=part,
+            inner=found,
+        )
     H, E = products_of(part, fit_intercept)
     if penalty is not None:
         H, E = H.copy(), E.copy()
@@ -98,6 +114,14 @@ def solve_part(
     intercept = _intercept(part, d, beta) if fit_intercept else np.zeros(k)
     proof = partial(_certificate, part, terms, rounding, factor, beta, intercept, rss, right, fit_intercept, rank)
     return Solution(beta[0].T.copy(), intercept, rss, factor, proof, part, fit_intercept)
+
+
+def _extreme(part: Part) -> np.ndarray | None:
+    """Exponents that bring all columns near 1, where some are so large or small that products of G⁻¹ would overflow."""
+    squares = part.raw_squares()
+    if ((squares == 0) | ((squares > _SMALL) & (squares < 1 / _SMALL))).all():
+        return None
+    return np.where(squares > 0, -(np.frexp(np.where(squares > 0, squares, 1.0))[1] // 2), 0)
 
 
 def together(proofs: Sequence[ExactCertificate]) -> ExactCertificate:

@@ -1,0 +1,61 @@
+"""Columns of any size: a power of two changes no digit, and what float64 cannot square is refused with its remedy."""
+
+import warnings
+
+import numpy as np
+import pytest
+
+import trueline as tl
+from trueline.errors import DataError
+
+
+def problem(n):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(n, 3))
+    return X, X @ [1.0, 2.0, 3.0] + rng.normal(size=n)
+
+
+@pytest.mark.parametrize("rows", [60, 6000])
+@pytest.mark.parametrize("exponent", [-430, -330, -60, 60, 330, 490])
+def test_a_power_of_two_changes_no_digit(rows, exponent):
+    X, y = problem(rows)
+    scale = 2.0**exponent
+    plain = tl.LinearRegression().fit(X, y)
+    shrunk = tl.Ridge(alpha=1.0).fit(X, y)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        wide = tl.LinearRegression().fit(X * scale, y)
+        tall = tl.LinearRegression().fit(X, y * scale)
+        ridge = tl.Ridge(alpha=scale * scale).fit(X * scale, y)
+        errors = wide.summary().std_errors, tall.summary().std_errors
+    np.testing.assert_allclose(wide.coef_ * scale, plain.coef_, rtol=4e-16)
+    np.testing.assert_allclose(tall.coef_ / scale, plain.coef_, rtol=4e-16)
+    # At the ends of the range a higher level is taken, and its last digit is the better one.
+    np.testing.assert_allclose(ridge.coef_ * scale, shrunk.coef_, rtol=1e-15)
+    for found in (wide, tall):
+        assert found.certificate_.proven
+        assert found.certificate_.arithmetic_digits == pytest.approx(plain.certificate_.arithmetic_digits, abs=0.05)
+        # Numbers beyond 2⁵³ are all whole, and count as exact.
+        assert exponent > 0 or found.certificate_.data_digits == pytest.approx(plain.certificate_.data_digits, abs=0.05)
+    expected = plain.summary().std_errors
+    np.testing.assert_allclose(errors[0] * [1, scale, scale, scale], expected, rtol=1e-14)
+    np.testing.assert_allclose(errors[1] / scale, expected, rtol=1e-14)
+
+
+@pytest.mark.parametrize("scale", [1e-140, 1e-160, 1e-200, 1e-300])
+def test_columns_too_small_to_be_squared_are_refused_by_name(scale):
+    X, y = problem(50)
+    X[:, 1] *= scale
+    with pytest.raises(DataError, match=r"'x1' varies by less than 1e-135.*multiply it by a power of ten"):
+        tl.LinearRegression().fit(X, y)
+    with pytest.raises(DataError, match=r"'b' varies by less than 1e-135"):
+        tl.LinearRegression().fit({"a": X[:, 0], "b": X[:, 1], "y": y}, target="y")
+
+
+@pytest.mark.parametrize("value", [0.0, 1e-200, 0.1, 1e140])
+def test_a_constant_column_is_dropped_whatever_its_size(value):
+    X, y = problem(50)
+    X[:, 1] = value
+    found = tl.LinearRegression().fit(X, y)
+    assert found.certificate_.dropped == ("x1",)
+    np.testing.assert_allclose(found.coef_[[0, 2]], tl.LinearRegression().fit(X[:, [0, 2]], y).coef_, rtol=1e-13)
