@@ -1,60 +1,28 @@
-"""The commands end to end, in one process; a few in processes of their own."""
+"""The commands end to end, in one process."""
 
 from __future__ import annotations
 
 import json
-import math
-import os
-import subprocess
 import sys
 from pathlib import Path
 
 import numpy as np
 import polars as pl
 import pytest
+from commands import result, run, write_model, write_table
 
-from trueline.cli import main
 from trueline.cli.tree import GROUPS, commands
 from trueline.demo import RENTS
-
-ENV = {**os.environ, "NO_COLOR": "1"}
 
 
 @pytest.fixture(scope="module")
 def table(tmp_path_factory):
-    """A small table of numbers, a category and a yes/no, with a known answer."""
-    rng = np.random.default_rng(3)
-    n = 400
-    x, z = rng.normal(size=n), rng.normal(size=n) * 50 + 1000
-    colour = rng.choice(["red", "green", "blue"], n)
-    y = 3.0 + 2.0 * x - 0.01 * z + np.where(colour == "red", 1.5, 0.0) + 0.1 * rng.normal(size=n)
-    yes = np.where(rng.random(n) < 1 / (1 + np.exp(-2 * x)), "yes", "no")
-    folder = tmp_path_factory.mktemp("cli")
-    frame = pl.DataFrame({"x": x, "z": z, "colour": colour, "y": y, "answer": yes})
-    frame.write_csv(folder / "t.csv")
-    frame.write_parquet(folder / "t.parquet")
-    frame.head(200).write_csv(folder / "first.csv")
-    frame.tail(200).write_csv(folder / "second.csv")
-    return folder
+    return write_table(tmp_path_factory.mktemp("cli"))
 
 
 @pytest.fixture(scope="module")
 def model(table):
-    path = table / "m.tl"
-    assert main(["fit", str(table / "t.csv"), "--target", "y", "--features", "x,z,colour", "-q", "-o", str(path)]) == 0
-    return path
-
-
-def run(capsys, *arguments):
-    code = main([str(a) for a in arguments])
-    out = capsys.readouterr()
-    return code, out.out, out.err
-
-
-def result(capsys, *arguments):
-    code, out, err = run(capsys, *arguments, "--json")
-    assert code == 0, (out, err)
-    return json.loads(out.strip().splitlines()[-1])
+    return write_model(table)
 
 
 def test_help_names_every_command_in_its_group(capsys, monkeypatch):
@@ -204,90 +172,6 @@ def test_verify_says_no_with_exit_code_four(capsys, table, model, tmp_path):
     assert code == 4 and "FAILS" in out and "arithmetic digits" in out
 
 
-def test_stream_rows_double_and_json_ends_with_the_final_one(capsys, table):
-    code, out, _ = run(capsys, "stream", table / "t.csv", "--target", "y", "--features", "x,z,colour", "--json")
-    rows = [json.loads(line) for line in out.splitlines()]
-    assert code == 0 and [row["counter"] for row in rows] == [1, 2, 4, 8, 16, 32, 64, 128, 256, 400]
-    keys = {
-        "average_loss",
-        "since_last",
-        "counter",
-        "weight",
-        "label",
-        "prediction",
-        "features",
-        "best_fixed_loss",
-        "regret",
-        "bound",
-    }
-    assert all(keys <= set(row) for row in rows)
-    assert [row.get("final", False) for row in rows] == [False] * 9 + [True]
-    last = rows[-1]
-    assert last["certificate"]["proven"] and math.isclose(
-        last["average_loss"] * 400, last["certificate"]["loss"], rel_tol=1e-9
-    )
-    assert last["regret"] == pytest.approx(last["certificate"]["loss"] - last["best_fixed_loss"])
-    bare = result(capsys, "stream", table / "t.csv", "--target", "y", "--learner", "widrow-hoff", "--no-certificate")
-    assert bare["certificate"]["advice"].startswith("--no-certificate")  # the command line's words, not Python's
-
-
-@pytest.mark.parametrize("learner", [["mixture"], ["widrow-hoff", "--rate", "1e-7"]])
-def test_a_resumed_stream_is_the_stream_that_never_stopped(capsys, table, tmp_path, learner):
-    from trueline import modelfile as file
-
-    options = ["--target", "y", "--features", "x,z,colour", "--learner", *learner, "-q"]
-    whole, part, both = (tmp_path / name for name in ("whole.tl", "part.tl", "both.tl"))
-    assert run(capsys, "stream", table / "t.csv", *options, "--save", whole)[0] == 0
-    assert run(capsys, "stream", table / "first.csv", *options, "--save", part)[0] == 0
-    assert run(capsys, "stream", table / "second.csv", "--resume", part, "--save", both, "-q")[0] == 0
-    one, two = file.read(whole), file.read(both)
-    assert one[0] == two[0] and set(one[1]) == set(two[1])
-    assert all(np.array_equal(one[1][name], two[1][name], equal_nan=True) for name in one[1])
-    assert one[2]["rows"] == two[2]["rows"] and one[2]["seen"][1] == two[2]["seen"][1]
-    assert run(capsys, "verify", whole, table / "t.csv")[0] == 0
-    code, out, _ = run(capsys, "predict", both, table / "second.csv")
-    assert code == 0 and len(out.splitlines()) == 201
-
-
-def test_predictions_are_those_made_before_learning(capsys, table, tmp_path):
-    path = tmp_path / "p.csv"
-    assert run(capsys, "stream", table / "t.csv", "-t", "y", "--features", "x,z", "-p", path, "-q")[0] == 0
-    made = pl.read_csv(path)["prediction"].to_numpy()
-    y = pl.read_csv(table / "t.csv")["y"].to_numpy()
-    assert len(made) == 400 and made[0] == 0.0
-    code, out, err = run(capsys, "stream", table / "t.csv", "-t", "y", "--features", "x,z", "-p", "-")
-    assert code == 0 and np.allclose([float(v) for v in out.split()], made) and "counter" in err
-    last = result(capsys, "stream", table / "t.csv", "-t", "y", "--features", "x,z")
-    assert np.mean((made - y) ** 2) == pytest.approx(last["average_loss"], rel=1e-12)
-
-
-def test_text_formats_and_standard_input(capsys, tmp_path, monkeypatch):
-    rng = np.random.default_rng(0)
-    X = rng.normal(size=(300, 3))
-    y = np.where(X @ [1.0, -2.0, 0.5] > 0, 1, -1)
-    (tmp_path / "a.svm").write_text(
-        "".join(f"{t} 1:{a!r} 2:{b!r} 3:{c!r}\n" for t, (a, b, c) in zip(y.tolist(), X.tolist()))
-    )
-    (tmp_path / "a.vw").write_text(
-        "".join(f"{t} |n a:{a!r} b:{b!r} c:{c!r}\n" for t, (a, b, c) in zip(y.tolist(), X.tolist()))
-    )
-    ends = [
-        result(capsys, "stream", tmp_path / name, "--learner", "perceptron", "--save", tmp_path / f"{name}.tl")
-        for name in ("a.svm", "a.vw")
-    ]
-    assert ends[0]["certificate"]["mistakes"] == ends[1]["certificate"]["mistakes"] <= ends[0]["certificate"]["bound"]
-    assert run(capsys, "verify", tmp_path / "a.svm.tl", tmp_path / "a.svm")[0] == 0
-    feed = "".join(json.dumps({"a": float(a), "y": float(2 * a)}) + "\n" for a in X[:50, 0])
-    piped = subprocess.run(
-        [sys.executable, "-m", "trueline", "stream", "-", "-t", "y", "--json"],
-        input=feed,
-        capture_output=True,
-        text=True,
-        env=ENV,
-    )
-    assert piped.returncode == 0 and json.loads(piped.stdout.splitlines()[-1])["counter"] == 50
-
-
 def test_compare_ranks_learners_and_solvers(capsys, tmp_path):
     rng = np.random.default_rng(1)
     X = rng.normal(size=(120, 2))
@@ -315,82 +199,6 @@ def test_the_demo_table_is_what_its_script_makes():
     assert RENTS.read_text() == "\n".join(lines()) + "\n"
 
 
-def process(*arguments, **options):
-    return subprocess.run(
-        [sys.executable, "-m", "trueline", *map(str, arguments)], capture_output=True, text=True, env=ENV, **options
-    )
-
-
-def imported(*arguments):
-    """Top-level modules that a command line imports."""
-    code = f"import sys; from trueline.cli import main; main({[str(a) for a in arguments]!r}); print(*sys.modules, file=sys.stderr)"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=ENV)
-    return {name.partition(".")[0] for name in done.stderr.split()}
-
-
-def test_nothing_is_imported_that_a_command_does_not_use(table):
-    assert not imported("--help") & {"numpy", "polars", "typer", "rich", "numba", "scipy", "sklearn", "matplotlib"}
-    used = imported("fit", table / "t.csv", "--target", "y", "--features", "x,z,colour")
-    assert {"numpy", "polars"} <= used and not used & {
-        "numba",
-        "scipy",
-        "sklearn",
-        "matplotlib",
-        "rich",
-        "pyarrow",
-        "pandas",
-        "typer",
-        "pydantic",
-    }
-
-
-def test_pipes_close_cleanly_and_no_colour_is_honoured(table, model):
-    command = f"{sys.executable} -m trueline predict {model} {table / 't.csv'} | head -n 2"
-    done = subprocess.run(["bash", "-c", f"set -o pipefail; {command}"], capture_output=True, text=True, env=ENV)
-    assert done.returncode == 0 and done.stderr == "" and len(done.stdout.splitlines()) == 2
-    coloured = subprocess.run(
-        [sys.executable, "-m", "trueline", "--help"],
-        capture_output=True,
-        text=True,
-        env={**os.environ, "FORCE_COLOR": "1", "NO_COLOR": ""},
-    )
-    assert "\033[1m" in coloured.stdout and "\033" not in process("--help").stdout
-
-
-def test_ctrl_c_keeps_what_was_learned(tmp_path):
-    import signal
-    import time
-
-    save = tmp_path / "kept.tl"
-    child = subprocess.Popen(
-        [sys.executable, "-m", "trueline", "stream", "-", "-t", "y", "--save", str(save)],
-        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=ENV,
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # noqa: PLW1509 (a shell's background jobs ignore it)
-    )  # fmt: skip
-    assert child.stdin is not None and child.stdout is not None
-    child.stdin.write("x,y\n" + "".join(f"{k % 7},{2 * (k % 7) + 1}\n" for k in range(64)))
-    child.stdin.flush()
-    seen = []
-    while not seen or seen[-1].split()[2:3] != ["64"]:
-        line = child.stdout.readline()
-        assert line, child.stderr.read() if child.stderr else ""
-        seen.append(line)
-    time.sleep(0.1)
-    child.send_signal(signal.SIGINT)
-    assert child.wait(timeout=60) == 0  # standard input is still open: a reader waits on it to the end
-    _, err = child.communicate(timeout=60)
-    assert "Fatal" not in err and "interrupted after 64 examples" in err and save.exists()
-    assert json.loads(process("inspect", save, "--json").stdout)["n"] == 64
-
-
-def test_shell_completion_knows_the_tree():
-    done = subprocess.run(
-        [sys.executable, "-c", "from trueline.cli import main; raise SystemExit(main([]))"], capture_output=True, text=True,
-        env={**ENV, "_TRUELINE_COMPLETE": "complete_bash", "COMP_WORDS": "trueline st", "COMP_CWORD": "1"},
-    )  # fmt: skip
-    assert "stream" in done.stdout
-
-
 def test_docs_show_the_help_as_it_is():
     import importlib
 
@@ -401,34 +209,6 @@ def test_docs_show_the_help_as_it_is():
     finally:
         sys.path.remove(str(root))
     assert (root / "docs" / "cli.md").read_text() == page, "run python -m docs"
-
-
-def test_large_numbers_in_narrow_columns_are_said_as_people_say_them():
-    from trueline.cli.stream import HEADS, fitting
-
-    assert [fitting(v, 7) for v in (13912345.6, 2.04e9, -5.5e6, 123456.7, 4096.0)] == [
-        "13.912M", "2.040B", "-5.500M", "123.46k", "4096",
-    ]  # fmt: skip
-    values = [s * m * 10.0**k for s in (1, -1) for m in (1.0, 1.23456789, 9.99999) for k in range(-8, 15)]
-    assert all(len(fitting(v, 7)) <= 7 for v in values if abs(v) >= 1e-4), [fitting(v, 7) for v in values]
-    assert sum(max(7, *map(len, head)) + 1 for head in HEADS) - 1 <= 80
-
-
-def test_blocks_are_read_ahead_in_order_and_errors_come_through():
-    from trueline.cli.streaming import ahead
-
-    def blocks():
-        yield from range(20)
-        raise ValueError("row 21")
-
-    seen = []
-    with pytest.raises(ValueError, match="row 21"):
-        for block in ahead(blocks()):
-            seen.append(block)
-    assert seen == list(range(20))
-    stopped = ahead(iter(range(1000)))
-    assert next(stopped) == 0
-    stopped.close()
 
 
 def test_a_separator_is_told_to_every_command_that_reads_tables(table, tmp_path, capsys):

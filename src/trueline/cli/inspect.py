@@ -27,7 +27,7 @@ def inspect(model: options.Model, json: options.Json = False) -> None:
 
 def describe(opened: Any) -> dict[str, Any]:
     """The model as plain values."""
-    from .streaming import HIDDEN
+    from .blocks import HIDDEN
     from .telling import coefficient_rows
 
     proof, schema = opened.certificate(), opened.schema

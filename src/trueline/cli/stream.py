@@ -100,9 +100,10 @@ def stream(
 
     trueline stream day1.vw --learner widrow-hoff --rate 0.01
     """
+    from .blocks import text_form
     from .counting import final_row
     from .output import check_apart, check_place
-    from .streaming import Asked, State, text_form
+    from .state import Asked, State
     from .streaming import stream as run
 
     check_apart((save, report, predictions), data)

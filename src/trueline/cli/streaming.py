@@ -7,8 +7,6 @@ stopped, bit for bit.
 
 from __future__ import annotations
 
-import copy
-import dataclasses
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -16,77 +14,12 @@ import numpy as np
 
 from .._jit import start_lightly
 from ..errors import DataError, UsageError
-from . import READER, learners
+from . import learners
+from .blocks import ahead, table_blocks, text_blocks, text_form
 from .counting import features_of, label_of, losses_of, plain, row_of
+from .state import Asked, State
 
 MOST_LABELS = 20  # different numbers that may still be labels
-HIDDEN = "\0"  # a level that no row has: it takes the reference's place, so that every real level keeps its term
-
-
-@dataclasses.dataclass
-class Asked:
-    """The options of a stream."""
-
-    source: Any
-    target: str | None = None
-    features: list[str] | None = None
-    weights: str | None = None
-    where: str | None = None
-    derive: dict[str, str] = dataclasses.field(default_factory=dict)
-    missing: str = "refuse"
-    form: str | None = None
-    classes: list[str] | None = None
-    learner: str = "mixture"
-    loss: str | None = None
-    rate: str = "auto"
-    epochs: int = 1
-    certificate: bool = True
-
-
-@dataclasses.dataclass
-class State:
-    """A learner on its way: the record, what its columns and labels mean, and what has been seen."""
-
-    record: Any
-    terms: list[str]
-    labels: list[Any]
-    schema: Any = None
-    target: str | None = None
-    learner: str = "mixture"
-    form: str | None = None
-    loss: float = 0.0
-    weight: float = 0.0
-    rows: list[dict[str, Any]] = dataclasses.field(default_factory=list)
-    last: dict[str, Any] = dataclasses.field(default_factory=dict)
-    epochs: int = 1  # passes over each source; 0: not the same for all, so no replay can tell the order
-    interrupted: bool = False
-
-    def meta(self) -> dict[str, Any]:
-        """What a file keeps beside the record."""
-        return {
-            "schema": None if self.schema is None else self.schema.to_dict(),
-            "stream_terms": list(self.terms),
-            "labels": list(self.labels),
-            "target": self.target,
-            "learner": self.learner,
-            "form": self.form,
-            "seen": [self.loss, self.weight],
-            "rows": self.rows,
-            "last": self.last,
-            "epochs": self.epochs,
-        }
-
-    @classmethod
-    def resumed(cls, opened: Any) -> State:
-        """The state in a file."""
-        if opened.kind == "linear" or "stream_terms" not in opened.meta:
-            raise UsageError(f"{opened.path} was not made by trueline stream, so it cannot be resumed", where="resume")
-        meta = opened.meta
-        return cls(
-            opened.record, list(meta["stream_terms"]), list(meta["labels"]), opened.schema, meta["target"], meta["learner"],
-            meta["form"], float(meta["seen"][0]), float(meta["seen"][1]), [dict(row) for row in meta["rows"]], dict(meta["last"]),
-            int(meta.get("epochs", 1)),
-        )  # fmt: skip
 
 
 Shown = Callable[[dict[str, Any]], None]
@@ -124,124 +57,6 @@ def learned(asked: Asked, state: State | None, show: Shown, predicted: Predicted
         state.schema = schema
         learn_block(state, names, X, y, weights, kind, levels, show, predicted)
         yield state
-
-
-def ahead(blocks: Iterator[Any], meanwhile: Callable[[], None] = lambda: None) -> Iterator[Any]:
-    """The same blocks, the next one read and encoded by another thread while this one is learned.
-
-    ``meanwhile`` is called while the first one is read.
-    Standard input is read by the thread too, so that whoever stops early leaves it waiting: it ends with the process.
-    """
-    import queue
-    import threading
-
-    waiting: queue.Queue[tuple[Any, BaseException | None]] = queue.Queue(maxsize=1)
-    done = threading.Event()
-
-    def put(block: Any, error: BaseException | None) -> None:
-        while not done.is_set():
-            try:
-                waiting.put((block, error), timeout=0.1)
-                break
-            except queue.Full:
-                continue
-
-    def read() -> None:
-        try:
-            for block in blocks:
-                put(block, None)
-                if done.is_set():
-                    return
-            put(None, None)
-        except BaseException as error:
-            put(None, error)
-
-    threading.Thread(target=read, daemon=True, name=READER).start()
-    try:
-        meanwhile()
-        while True:
-            try:
-                block, error = waiting.get(timeout=0.2)  # a Ctrl-C that another thread got is seen when this one wakes
-            except queue.Empty:
-                continue
-            if error is not None:
-                raise error
-            if block is None:
-                return
-            yield block
-    finally:
-        done.set()
-
-
-def text_form(source: Any) -> str | None:
-    from ..data.text import text_format
-
-    first = source[0] if isinstance(source, list) else source
-    return text_format(first) if isinstance(first, str) else None  # what is open already is a table
-
-
-def text_blocks(asked: Asked, state: State | None, form: str) -> Iterator[Any]:
-    """svmlight or Vowpal Wabbit's text as sparse blocks."""
-    from scipy.sparse import csr_array
-
-    from ..data.text import read_text
-
-    for option in ("features", "weights", "where"):
-        if getattr(asked, option):
-            raise UsageError(f"--{option} is for tables; {form} text names its own features and weights", where=option)
-    if asked.derive:
-        raise UsageError(f"--derive is for tables, not for {form} text", where="derive")
-    for block in read_text(asked.source, form, known=tuple(state.terms if state else ())):
-        X = csr_array((block.data, block.indices, block.indptr), shape=(len(block.y), len(block.names)))
-        yield list(block.names), X, block.y, block.weights, None, "number", []
-
-
-def table_blocks(asked: Asked, state: State | None) -> Iterator[Any]:
-    """Blocks of a table, each with the schema so far."""
-    from ..data.encode import Encoder
-
-    old = state.schema if state is not None else None
-    target = asked.target or (old.target if old is not None else None)
-    if target is None:
-        raise UsageError("give --target: the column to predict", where="target")
-    settings: dict[str, Any] = {
-        "features": asked.features,
-        "weights": asked.weights,
-        "where": asked.where,
-        "derive": asked.derive,
-        "missing": asked.missing,
-    }
-    if old is not None:
-        settings = {
-            "features": list(old.names), "weights": asked.weights or old.weights, "where": asked.where or old.where,
-            "derive": asked.derive or dict(old.derive), "missing": old.missing,
-            "categories": [c.name for c in old.columns if c.kind == "category"],
-        }  # fmt: skip
-    encoder = Encoder(asked.source, target=target, labels=True, **settings)
-    for block in encoder:
-        schema = for_stream(encoder.schema)
-        yield (
-            list(block.terms),
-            block.X,
-            block.y,
-            block.weights,
-            schema if old is None else old.merge(schema),
-            schema.target_kind,
-            encoder.target_levels,
-        )
-
-
-def for_stream(schema: Any) -> Any:
-    """The schema of a model whose every level has a term, and to which new levels count nothing."""
-    columns = tuple(
-        dataclasses.replace(
-            c, levels=(HIDDEN, *(v for v in c.levels if v != HIDDEN)), fill=(0.0, *c.fill) if c.fill else ()
-        )
-        if c.kind == "category"
-        else c
-        for c in schema.columns
-    )
-    return dataclasses.replace(schema, columns=columns, unseen="ignore", classes=())
 
 
 def begun(asked: Asked, names: list[str], y: np.ndarray, kind: str, levels: list[str], form: str | None) -> State:
@@ -377,29 +192,3 @@ def count_loss(
     state.weight += float(c.sum())
     at = len(y) - 1
     state.last = {"label": label_of(state, y[at]), "prediction": plain(made[at]), "features": features_of(X, at)}
-
-
-def replayed(opened: Any, source: Any) -> tuple[np.ndarray, Any]:
-    """The predictions of a streamed model made again, its columns coming one by one as they did, and the learner then."""
-    state = State.resumed(opened)
-    record = _without_columns(state.record).fresh()
-    fresh = dataclasses.replace(state, record=record, terms=[], loss=0.0, weight=0.0, rows=[], last={})
-    plain = [] if state.schema is None else [c.name for c in state.schema.columns if c.kind != "category"]
-    learners.widened(fresh.record, plain)
-    fresh.terms = plain
-    made: list[np.ndarray] = []
-    asked = Asked(source, state.target, form=state.form, learner=state.learner)
-    for _ in range(max(1, state.epochs)):
-        stream(asked, fresh, lambda row: None, lambda values, labels: made.append(values))
-    return np.concatenate(made), fresh.record
-
-
-def _without_columns(record: Any) -> Any:
-    """The record for ``fresh()`` to make a learner that has no columns yet: those are named as they come."""
-    bare = copy.copy(record)
-    if record.kind == "ladder":
-        bare.members = [copy.copy(member) for member in record.members]
-        bare.members[0]._names = []
-    elif record.kind == "recursive":
-        bare.names = []
-    return bare

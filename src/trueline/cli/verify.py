@@ -22,8 +22,8 @@ def verify(model: options.Model, data: options.Source, json: options.Json = Fals
     from ..certify.verify import verify as check
     from .console import emit, paint, waiting
     from .models import open_model
+    from .replaying import replayed
     from .rows import training_rows
-    from .streaming import replayed
 
     opened = open_model(model)
     with waiting("verifying"):
@@ -44,7 +44,7 @@ def verify(model: options.Model, data: options.Source, json: options.Json = Fals
 WORDS = 26  # columns of a cell, so that names of claims keep theirs on a terminal of 80
 
 
-def _learned(opened: Any, rows: tuple[Any, ...]) -> tuple[Any, ...]:
+def _learned(opened: Any, rows: tuple[Any, Any, Any]) -> tuple[Any, ...]:
     """The rows that the fit saw: those that it held out are told by their numbers."""
     from ..model.training import fitted_rows
 

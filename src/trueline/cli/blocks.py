@@ -1,0 +1,131 @@
+"""The blocks that ``stream`` learns: tables and sparse text, the next block read while this one is learned."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from ..errors import UsageError
+from . import READER
+from .state import Asked, State
+
+HIDDEN = "\0"  # a level that no row has: it takes the reference's place, so that every real level keeps its term
+
+
+def ahead(blocks: Iterator[Any], meanwhile: Callable[[], None] = lambda: None) -> Iterator[Any]:
+    """The same blocks, the next one read and encoded by another thread while this one is learned.
+
+    ``meanwhile`` is called while the first one is read.
+    Standard input is read by the thread too, so that whoever stops early leaves it waiting: it ends with the process.
+    """
+    import queue
+    import threading
+
+    waiting: queue.Queue[tuple[Any, BaseException | None]] = queue.Queue(maxsize=1)
+    done = threading.Event()
+
+    def put(block: Any, error: BaseException | None) -> None:
+        while not done.is_set():
+            try:
+                waiting.put((block, error), timeout=0.1)
+                break
+            except queue.Full:
+                continue
+
+    def read() -> None:
+        try:
+            for block in blocks:
+                put(block, None)
+                if done.is_set():
+                    return
+            put(None, None)
+        except BaseException as error:
+            put(None, error)
+
+    threading.Thread(target=read, daemon=True, name=READER).start()
+    try:
+        meanwhile()
+        while True:
+            try:
+                block, error = waiting.get(timeout=0.2)  # a Ctrl-C that another thread got is seen when this one wakes
+            except queue.Empty:
+                continue
+            if error is not None:
+                raise error
+            if block is None:
+                return
+            yield block
+    finally:
+        done.set()
+
+
+def text_form(source: Any) -> str | None:
+    from ..data.text import text_format
+
+    first = source[0] if isinstance(source, list) else source
+    return text_format(first) if isinstance(first, str) else None  # what is open already is a table
+
+
+def text_blocks(asked: Asked, state: State | None, form: str) -> Iterator[Any]:
+    """svmlight or Vowpal Wabbit's text as sparse blocks."""
+    from scipy.sparse import csr_array
+
+    from ..data.text import read_text
+
+    for option in ("features", "weights", "where"):
+        if getattr(asked, option):
+            raise UsageError(f"--{option} is for tables; {form} text names its own features and weights", where=option)
+    if asked.derive:
+        raise UsageError(f"--derive is for tables, not for {form} text", where="derive")
+    for block in read_text(asked.source, form, known=tuple(state.terms if state else ())):
+        X = csr_array((block.data, block.indices, block.indptr), shape=(len(block.y), len(block.names)))
+        yield list(block.names), X, block.y, block.weights, None, "number", []
+
+
+def table_blocks(asked: Asked, state: State | None) -> Iterator[Any]:
+    """Blocks of a table, each with the schema so far."""
+    from ..data.encode import Encoder
+
+    old = state.schema if state is not None else None
+    target = asked.target or (old.target if old is not None else None)
+    if target is None:
+        raise UsageError("give --target: the column to predict", where="target")
+    settings: dict[str, Any] = {
+        "features": asked.features,
+        "weights": asked.weights,
+        "where": asked.where,
+        "derive": asked.derive,
+        "missing": asked.missing,
+    }
+    if old is not None:
+        settings = {
+            "features": list(old.names), "weights": asked.weights or old.weights, "where": asked.where or old.where,
+            "derive": asked.derive or dict(old.derive), "missing": old.missing,
+            "categories": [c.name for c in old.columns if c.kind == "category"],
+        }  # fmt: skip
+    encoder = Encoder(asked.source, target=target, labels=True, **settings)
+    for block in encoder:
+        schema = for_stream(encoder.schema)
+        yield (
+            list(block.terms),
+            block.X,
+            block.y,
+            block.weights,
+            schema if old is None else old.merge(schema),
+            schema.target_kind,
+            encoder.target_levels,
+        )
+
+
+def for_stream(schema: Any) -> Any:
+    """The schema of a model whose every level has a term, and to which new levels count nothing."""
+    columns = tuple(
+        dataclasses.replace(
+            c, levels=(HIDDEN, *(v for v in c.levels if v != HIDDEN)), fill=(0.0, *c.fill) if c.fill else ()
+        )
+        if c.kind == "category"
+        else c
+        for c in schema.columns
+    )
+    return dataclasses.replace(schema, columns=columns, unseen="ignore", classes=())

@@ -1,0 +1,97 @@
+"""Commands in processes of their own: what they import, pipes, Ctrl-C, completion."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+from commands import ENV, write_model, write_table
+
+
+@pytest.fixture(scope="module")
+def table(tmp_path_factory):
+    return write_table(tmp_path_factory.mktemp("cli"))
+
+
+@pytest.fixture(scope="module")
+def model(table):
+    return write_model(table)
+
+
+def process(*arguments, **options):
+    return subprocess.run(
+        [sys.executable, "-m", "trueline", *map(str, arguments)], capture_output=True, text=True, env=ENV, **options
+    )
+
+
+def imported(*arguments):
+    """Top-level modules that a command line imports."""
+    code = f"import sys; from trueline.cli import main; main({[str(a) for a in arguments]!r}); print(*sys.modules, file=sys.stderr)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=ENV)
+    return {name.partition(".")[0] for name in done.stderr.split()}
+
+
+def test_nothing_is_imported_that_a_command_does_not_use(table):
+    assert not imported("--help") & {"numpy", "polars", "typer", "rich", "numba", "scipy", "sklearn", "matplotlib"}
+    used = imported("fit", table / "t.csv", "--target", "y", "--features", "x,z,colour")
+    assert {"numpy", "polars"} <= used and not used & {
+        "numba",
+        "scipy",
+        "sklearn",
+        "matplotlib",
+        "rich",
+        "pyarrow",
+        "pandas",
+        "typer",
+        "pydantic",
+    }
+
+
+def test_pipes_close_cleanly_and_no_colour_is_honoured(table, model):
+    command = f"{sys.executable} -m trueline predict {model} {table / 't.csv'} | head -n 2"
+    done = subprocess.run(["bash", "-c", f"set -o pipefail; {command}"], capture_output=True, text=True, env=ENV)
+    assert done.returncode == 0 and done.stderr == "" and len(done.stdout.splitlines()) == 2
+    coloured = subprocess.run(
+        [sys.executable, "-m", "trueline", "--help"],
+        capture_output=True,
+        text=True,
+        env={**os.environ, "FORCE_COLOR": "1", "NO_COLOR": ""},
+    )
+    assert "\033[1m" in coloured.stdout and "\033" not in process("--help").stdout
+
+
+def test_ctrl_c_keeps_what_was_learned(tmp_path):
+    import signal
+    import time
+
+    save = tmp_path / "kept.tl"
+    child = subprocess.Popen(
+        [sys.executable, "-m", "trueline", "stream", "-", "-t", "y", "--save", str(save)],
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=ENV,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # noqa: PLW1509 (a shell's background jobs ignore it)
+    )  # fmt: skip
+    assert child.stdin is not None and child.stdout is not None
+    child.stdin.write("x,y\n" + "".join(f"{k % 7},{2 * (k % 7) + 1}\n" for k in range(64)))
+    child.stdin.flush()
+    seen = []
+    while not seen or seen[-1].split()[2:3] != ["64"]:
+        line = child.stdout.readline()
+        assert line, child.stderr.read() if child.stderr else ""
+        seen.append(line)
+    time.sleep(0.1)
+    child.send_signal(signal.SIGINT)
+    assert child.wait(timeout=60) == 0  # standard input is still open: a reader waits on it to the end
+    _, err = child.communicate(timeout=60)
+    assert "Fatal" not in err and "interrupted after 64 examples" in err and save.exists()
+    assert json.loads(process("inspect", save, "--json").stdout)["n"] == 64
+
+
+def test_shell_completion_knows_the_tree():
+    done = subprocess.run(
+        [sys.executable, "-c", "from trueline.cli import main; raise SystemExit(main([]))"], capture_output=True, text=True,
+        env={**ENV, "_TRUELINE_COMPLETE": "complete_bash", "COMP_WORDS": "trueline st", "COMP_CWORD": "1"},
+    )  # fmt: skip
+    assert "stream" in done.stdout

@@ -1,0 +1,130 @@
+"""``trueline stream``: rows at doubling counts, resuming, predictions, text formats, reading ahead."""
+
+from __future__ import annotations
+
+import json
+import math
+import subprocess
+import sys
+
+import numpy as np
+import polars as pl
+import pytest
+from commands import ENV, result, run, write_table
+
+
+@pytest.fixture(scope="module")
+def table(tmp_path_factory):
+    return write_table(tmp_path_factory.mktemp("cli"))
+
+
+def test_stream_rows_double_and_json_ends_with_the_final_one(capsys, table):
+    code, out, _ = run(capsys, "stream", table / "t.csv", "--target", "y", "--features", "x,z,colour", "--json")
+    rows = [json.loads(line) for line in out.splitlines()]
+    assert code == 0 and [row["counter"] for row in rows] == [1, 2, 4, 8, 16, 32, 64, 128, 256, 400]
+    keys = {
+        "average_loss",
+        "since_last",
+        "counter",
+        "weight",
+        "label",
+        "prediction",
+        "features",
+        "best_fixed_loss",
+        "regret",
+        "bound",
+    }
+    assert all(keys <= set(row) for row in rows)
+    assert [row.get("final", False) for row in rows] == [False] * 9 + [True]
+    last = rows[-1]
+    assert last["certificate"]["proven"] and math.isclose(
+        last["average_loss"] * 400, last["certificate"]["loss"], rel_tol=1e-9
+    )
+    assert last["regret"] == pytest.approx(last["certificate"]["loss"] - last["best_fixed_loss"])
+    bare = result(capsys, "stream", table / "t.csv", "--target", "y", "--learner", "widrow-hoff", "--no-certificate")
+    assert bare["certificate"]["advice"].startswith("--no-certificate")  # the command line's words, not Python's
+
+
+@pytest.mark.parametrize("learner", [["mixture"], ["widrow-hoff", "--rate", "1e-7"]])
+def test_a_resumed_stream_is_the_stream_that_never_stopped(capsys, table, tmp_path, learner):
+    from trueline import modelfile as file
+
+    options = ["--target", "y", "--features", "x,z,colour", "--learner", *learner, "-q"]
+    whole, part, both = (tmp_path / name for name in ("whole.tl", "part.tl", "both.tl"))
+    assert run(capsys, "stream", table / "t.csv", *options, "--save", whole)[0] == 0
+    assert run(capsys, "stream", table / "first.csv", *options, "--save", part)[0] == 0
+    assert run(capsys, "stream", table / "second.csv", "--resume", part, "--save", both, "-q")[0] == 0
+    one, two = file.read(whole), file.read(both)
+    assert one[0] == two[0] and set(one[1]) == set(two[1])
+    assert all(np.array_equal(one[1][name], two[1][name], equal_nan=True) for name in one[1])
+    assert one[2]["rows"] == two[2]["rows"] and one[2]["seen"][1] == two[2]["seen"][1]
+    assert run(capsys, "verify", whole, table / "t.csv")[0] == 0
+    code, out, _ = run(capsys, "predict", both, table / "second.csv")
+    assert code == 0 and len(out.splitlines()) == 201
+
+
+def test_predictions_are_those_made_before_learning(capsys, table, tmp_path):
+    path = tmp_path / "p.csv"
+    assert run(capsys, "stream", table / "t.csv", "-t", "y", "--features", "x,z", "-p", path, "-q")[0] == 0
+    made = pl.read_csv(path)["prediction"].to_numpy()
+    y = pl.read_csv(table / "t.csv")["y"].to_numpy()
+    assert len(made) == 400 and made[0] == 0.0
+    code, out, err = run(capsys, "stream", table / "t.csv", "-t", "y", "--features", "x,z", "-p", "-")
+    assert code == 0 and np.allclose([float(v) for v in out.split()], made) and "counter" in err
+    last = result(capsys, "stream", table / "t.csv", "-t", "y", "--features", "x,z")
+    assert np.mean((made - y) ** 2) == pytest.approx(last["average_loss"], rel=1e-12)
+
+
+def test_text_formats_and_standard_input(capsys, tmp_path, monkeypatch):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(300, 3))
+    y = np.where(X @ [1.0, -2.0, 0.5] > 0, 1, -1)
+    (tmp_path / "a.svm").write_text(
+        "".join(f"{t} 1:{a!r} 2:{b!r} 3:{c!r}\n" for t, (a, b, c) in zip(y.tolist(), X.tolist()))
+    )
+    (tmp_path / "a.vw").write_text(
+        "".join(f"{t} |n a:{a!r} b:{b!r} c:{c!r}\n" for t, (a, b, c) in zip(y.tolist(), X.tolist()))
+    )
+    ends = [
+        result(capsys, "stream", tmp_path / name, "--learner", "perceptron", "--save", tmp_path / f"{name}.tl")
+        for name in ("a.svm", "a.vw")
+    ]
+    assert ends[0]["certificate"]["mistakes"] == ends[1]["certificate"]["mistakes"] <= ends[0]["certificate"]["bound"]
+    assert run(capsys, "verify", tmp_path / "a.svm.tl", tmp_path / "a.svm")[0] == 0
+    feed = "".join(json.dumps({"a": float(a), "y": float(2 * a)}) + "\n" for a in X[:50, 0])
+    piped = subprocess.run(
+        [sys.executable, "-m", "trueline", "stream", "-", "-t", "y", "--json"],
+        input=feed,
+        capture_output=True,
+        text=True,
+        env=ENV,
+    )
+    assert piped.returncode == 0 and json.loads(piped.stdout.splitlines()[-1])["counter"] == 50
+
+
+def test_large_numbers_in_narrow_columns_are_said_as_people_say_them():
+    from trueline.cli.stream import HEADS, fitting
+
+    assert [fitting(v, 7) for v in (13912345.6, 2.04e9, -5.5e6, 123456.7, 4096.0)] == [
+        "13.912M", "2.040B", "-5.500M", "123.46k", "4096",
+    ]  # fmt: skip
+    values = [s * m * 10.0**k for s in (1, -1) for m in (1.0, 1.23456789, 9.99999) for k in range(-8, 15)]
+    assert all(len(fitting(v, 7)) <= 7 for v in values if abs(v) >= 1e-4), [fitting(v, 7) for v in values]
+    assert sum(max(7, *map(len, head)) + 1 for head in HEADS) - 1 <= 80
+
+
+def test_blocks_are_read_ahead_in_order_and_errors_come_through():
+    from trueline.cli.blocks import ahead
+
+    def blocks():
+        yield from range(20)
+        raise ValueError("row 21")
+
+    seen = []
+    with pytest.raises(ValueError, match="row 21"):
+        for block in ahead(blocks()):
+            seen.append(block)
+    assert seen == list(range(20))
+    stopped = ahead(iter(range(1000)))
+    assert next(stopped) == 0
+    stopped.close()
