@@ -120,7 +120,10 @@ def test_no_nonzero_of_the_exact_solution_is_left_out(seed, sparse):
     X, y = problem(seed, 20, 60)
     table = SparseTable(sp.csc_matrix(X)) if sparse else DenseTable(X)
     alphas = np.abs(X.T @ y).max() / 20 * np.geomspace(0.9, 0.05, 6)
-    path: Path = (sparse_path if sparse else dense_path)(table, y, alphas, 1.0, positive=False, tolerance=1e-9)
+    c = table.correlate(y[None])[0]
+    path: Path = (sparse_path if sparse else dense_path)(
+        table, y, alphas, 1.0, positive=False, tolerance=1e-9, correlations=c
+    )
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         _, exact, _ = enet_path(X, y, alphas=alphas, l1_ratio=1.0, tol=1e-15, max_iter=100_000)

@@ -25,6 +25,7 @@ from .centred import Centred, DenseTable, sparse_room
 from .newtonset import ActiveSet
 
 BATCH, TALL = 8, 32  # penalties to one read of the table; more where rows are the longer side, and the read the cost
+ROOM = 2**20  # numbers that a batch's correlations may take, beyond two penalties
 STRIP = 128  # columns of a working set's Gram matrix that are made together
 NEAR = 0.98  # predicted correlations above this part of the bound bring a column into the working set
 
@@ -112,11 +113,20 @@ def dense_path(
     *,
     positive: bool,
     tolerance: float,
+    correlations: np.ndarray,
     known: np.ndarray | None = None,
 ) -> Path:
     """The path on a dense table; ``y`` is the table's scaled and centred target."""
     return working_set_path(
-        table, DenseInner(table, y, tolerance), y, alphas, l1_ratio, positive=positive, tolerance=tolerance, known=known
+        table,
+        DenseInner(table, y, tolerance),
+        y,
+        alphas,
+        l1_ratio,
+        positive=positive,
+        tolerance=tolerance,
+        correlations=correlations,
+        known=known,
     )
 
 
@@ -129,11 +139,13 @@ def working_set_path(
     *,
     positive: bool,
     tolerance: float,
+    correlations: np.ndarray,
     known: np.ndarray | None = None,
 ) -> Path:
     """Certified solutions at every penalty (largest first); see the module's text.
 
-    ``known`` are the correlations X'r of a solution nearby, which then takes the place of b = 0 as the start.
+    ``correlations`` are X'y (the loop writes over them); ``known`` are those, X'r, of a solution nearby, which then
+    takes the place of b = 0 as the start.
     """
     taus, mus = table.total * alphas * l1_ratio, table.total * alphas * (1.0 - l1_ratio)
     many, d = alphas.size, table.d
@@ -142,16 +154,14 @@ def working_set_path(
     active = np.zeros(many, dtype=np.int64)
     inside = np.zeros(d, dtype=bool)
     missed = np.zeros(d, dtype=bool)  # broke the bound since the last whole batch: kept in the working set
-    c = table.correlate(y[None])[0]
-    size = (lambda g: g) if positive else np.abs
     yy = float(y @ y)
-    batch = TALL if table.n >= d else BATCH
+    batch = min(TALL if table.n >= d else BATCH, max(2, ROOM // max(d, 1)))
     room = np.empty((min(batch, many), d))  # correlations of a batch
     bars = np.empty(d)  # by how much of τ each column fills the bound, at its worst penalty of a batch
 
-    top = float(np.max(size(c), initial=0.0))
-    last, slope = c if known is None else known.copy(), np.zeros(d)
-    last_tau = float(np.max(size(last), initial=0.0))
+    top = extreme(correlations, positive)
+    last, slope = correlations if known is None else known, np.zeros(d)
+    last_tau = extreme(last, positive)
     done, passes = 0, 1 + int(known is not None)
     while done < many and taus[done] >= top:  # b = 0 is optimal here
         primal[done] = dual[done] = 0.5 * yy / table.total
@@ -160,9 +170,17 @@ def working_set_path(
         stop = min(done + batch, many)
         t, m = taus[done:stop], mus[done:stop]
         reach = float(t[-1])
-        predicted = size(last + (reach - last_tau) * slope) if slope.any() else size(last)
-        near = (predicted >= NEAR * reach) | (size(last) >= NEAR * last_tau)
-        if not slope.any():  # no second point yet: the sequential strong rule's guess
+        predicted = bars  # the same room
+        np.multiply(slope, reach - last_tau, out=predicted)
+        predicted += last
+        if not positive:
+            np.abs(predicted, out=predicted)
+        if slope.any():
+            near = predicted >= NEAR * reach
+            near |= last >= NEAR * last_tau
+            if not positive:
+                near |= last <= -NEAR * last_tau
+        else:  # no second point yet: the sequential strong rule's guess
             near = predicted >= min(max(2.0 * reach - last_tau, 0.5 * reach), NEAR * last_tau)
         near |= missed
         inner.trim(near[inner.columns])
@@ -213,7 +231,15 @@ def working_set_path(
         else:
             missed[:] = False
         done += accepted
+        del R  # before the next batch's are made
     return Path(alphas, coefs, LassoGaps(primal, dual), active, passes, inner.columns.size)
+
+
+def extreme(g: np.ndarray, positive: bool) -> float:
+    """The largest |g|, or with b ≥ 0 the largest g, without a second array."""
+    if not g.size:
+        return 0.0
+    return max(0.0, float(g.max()), 0.0 if positive else -float(g.min()))
 
 
 @kernel

@@ -21,7 +21,7 @@ import numpy as np
 
 from ..certify.lasso import LassoGaps, lasso_gaps, ridge_gaps
 from ..certify.records import Assumption, GapCertificate, Status
-from .activeset import Path, dense_path, gram_path
+from .activeset import Path, dense_path, extreme, gram_path
 from .centred import Centred, DenseTable, SparseTable
 from .sparsepath import sparse_path
 
@@ -83,8 +83,7 @@ def table_of(X: Any, weights: np.ndarray | None, intercept: bool) -> Centred:
 def largest_penalty(table: Centred, y: np.ndarray, l1_ratio: float, positive: bool) -> float:
     """The smallest alpha at which every coefficient is zero; ``y`` as ``table.target`` gives it."""
     c = table.correlate(y[None])[0]
-    top = float(np.max(c if positive else np.abs(c), initial=0.0))
-    return max(top, 0.0) / (table.total * l1_ratio)
+    return extreme(c, positive) / (table.total * l1_ratio)
 
 
 def penalty_grid(top: float, eps: float, count: int) -> np.ndarray:
@@ -154,12 +153,12 @@ class LassoProblem:
         start: np.ndarray | None,
     ) -> Path:
         c = self.table.correlate(y[None])[0] if self.table.d else np.zeros(0)
-        largest = float(np.max(c if positive else np.abs(c), initial=0.0)) / self.table.total
+        largest = extreme(c, positive) / self.table.total
         known = None
         by_gram = self.prefers_gram(bridged(alphas, largest / max(l1_ratio, 1e-3))[0].size)
         if start is not None and start.any() and not by_gram:
             known = self.table.correlate(residuals_of(self.table, y, start[:, None]))[0]
-            largest = min(largest, float(np.max(known if positive else np.abs(known))) / self.table.total)
+            largest = min(largest, extreme(known, positive) / self.table.total)
         grid, places = bridged(alphas, largest / max(l1_ratio, 1e-3))
         # No L1 part, or no penalty at all: solve next to it; the gap at the penalty asked for is computed below.
         ratio = max(l1_ratio, 1e-9)
@@ -175,7 +174,9 @@ class LassoProblem:
                 path = None
         if path is None:
             route: Any = sparse_path if isinstance(self.table, SparseTable) else dense_path
-            path = route(self.table, y, grid, ratio, positive=positive, tolerance=tolerance, known=known)
+            path = route(
+                self.table, y, grid, ratio, positive=positive, tolerance=tolerance, correlations=c, known=known
+            )
         chosen = Path(
             alphas,
             path.coefs if np.array_equal(grid, alphas) else path.coefs[:, places],  # the whole path: no second copy

@@ -12,8 +12,6 @@ x̃_j'(r + offset·√w) = z_j'r + offset·total·mean_j.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from .._jit import kernel
@@ -27,25 +25,25 @@ SMALL = 1000  # columns whose Gram matrix is worth having
 
 
 @kernel
-def column_dot(data, indices, indptr, j, r):
+def column_dot(data, indices, spans, j, r):
     """z_j'r over the stored entries of a column."""
-    return picked_sum(data[indptr[j] : indptr[j + 1]], indices[indptr[j] : indptr[j + 1]], r)
+    return picked_sum(data[spans[j, 0] : spans[j, 1]], indices[spans[j, 0] : spans[j, 1]], r)
 
 
 @kernel
-def column_add(data, indices, indptr, j, scale, r):
+def column_add(data, indices, spans, j, scale, r):
     """r += scale·z_j."""
-    picked_add(data[indptr[j] : indptr[j + 1]], indices[indptr[j] : indptr[j + 1]], scale, r)
+    picked_add(data[spans[j, 0] : spans[j, 1]], indices[spans[j, 0] : spans[j, 1]], scale, r)
 
 
 @kernel
-def epoch(data, indices, indptr, count, norms, lift, mean, tau, mu, positive, b, r, offset):
+def epoch(data, indices, spans, count, norms, lift, mean, tau, mu, positive, b, r, offset):
     """One round of exact coordinate steps over the working set; returns the residual's new offset."""
     for j in range(count):
         if norms[j] <= 0.0:
             continue
         old = b[j]
-        g = column_dot(data, indices, indptr, j, r) + offset * lift * mean[j]
+        g = column_dot(data, indices, spans, j, r) + offset * lift * mean[j]
         z = g + old * norms[j]
         if z > tau:
             value = (z - tau) / (norms[j] + mu)
@@ -55,19 +53,19 @@ def epoch(data, indices, indptr, count, norms, lift, mean, tau, mu, positive, b,
             value = 0.0
         if value != old:
             b[j] = value
-            column_add(data, indices, indptr, j, old - value, r)
+            column_add(data, indices, spans, j, old - value, r)
             offset += (value - old) * mean[j]
     return offset
 
 
 @kernel
-def rebuild(data, indices, indptr, count, mean, y, b, r):
+def rebuild(data, indices, spans, count, mean, y, b, r):
     """r = y − Zb from the beginning; returns its offset."""
     r[:] = y
     offset = 0.0
     for j in range(count):
         if b[j] != 0.0:
-            column_add(data, indices, indptr, j, -b[j], r)
+            column_add(data, indices, spans, j, -b[j], r)
             offset += b[j] * mean[j]
     return offset
 
@@ -83,9 +81,7 @@ def square(r, root, offset):
 
 
 @kernel
-def finish(
-    data, indices, indptr, support, k, norms, lift, mean, tau, mu, b, r, offset, accuracy, products, room, image
-):
+def finish(data, indices, spans, support, k, norms, lift, mean, tau, mu, b, r, offset, accuracy, products, room, image):
     """Conjugate gradients for the change of b on its support, signs fixed; the change is left in room[0].
 
     Stops when every optimality condition holds to ``accuracy``, at the latest after ``products``.
@@ -95,7 +91,7 @@ def finish(
     worst = 0.0
     for i in range(k):
         j = support[i]
-        g = column_dot(data, indices, indptr, j, r) + offset * lift * mean[j] - mu * b[j]
+        g = column_dot(data, indices, spans, j, r) + offset * lift * mean[j] - mu * b[j]
         rest[i] = g - tau if b[j] > 0.0 else g + tau
         change[i] = 0.0
         direction[i] = rest[i] / (norms[j] + mu)
@@ -108,12 +104,12 @@ def finish(
         slide = 0.0
         for i in range(k):
             j = support[i]
-            column_add(data, indices, indptr, j, direction[i], image)
+            column_add(data, indices, spans, j, direction[i], image)
             slide -= direction[i] * mean[j]
         curvature = 0.0
         for i in range(k):
             j = support[i]
-            product[i] = column_dot(data, indices, indptr, j, image) + slide * lift * mean[j] + mu * direction[i]
+            product[i] = column_dot(data, indices, spans, j, image) + slide * lift * mean[j] + mu * direction[i]
             curvature += product[i] * direction[i]
         if not curvature > 0.0:
             break
@@ -135,7 +131,7 @@ def finish(
 
 @kernel
 def sparse_penalty(
-    data, indices, indptr, count, norms, lift, mean, root, y, tau, mu, positive, tolerance, b, r, offset,
+    data, indices, spans, count, norms, lift, mean, root, y, tau, mu, positive, tolerance, b, r, offset,
     support, room, image, trial,
 ):  # fmt: skip
     """The solution on the working set at one penalty, b and r updated in place. Returns (offset, rounds)."""
@@ -144,7 +140,7 @@ def sparse_penalty(
         rounds += 1
         # Signs that do not settle are cheaper to find by epochs than by products with a support that is still wrong.
         for _ in range(min(2 ** (rounds - 1), 16)):
-            offset = epoch(data, indices, indptr, count, norms, lift, mean, tau, mu, positive, b, r, offset)
+            offset = epoch(data, indices, spans, count, norms, lift, mean, tau, mu, positive, b, r, offset)
         k = 0
         absolute = 0.0
         ridge = 0.0
@@ -159,7 +155,7 @@ def sparse_penalty(
         # With |x_j'r − μb_j| ≤ (1 + ε)τ everywhere the gap is about ε·τ‖b‖₁.
         allowed = tau * min(0.1, 0.7 * tolerance * before / (tau * absolute + 1e-300))
         finish(
-            data, indices, indptr, support, k, norms, lift, mean, tau, mu, b, r, offset, 0.8 * allowed, 40 * rounds, room,
+            data, indices, spans, support, k, norms, lift, mean, tau, mu, b, r, offset, 0.8 * allowed, 40 * rounds, room,
             image,
         )  # fmt: skip
         crossing = 0
@@ -177,14 +173,14 @@ def sparse_penalty(
                 trial[support[i]] = value
                 absolute += abs(value)
                 ridge += value * value
-        shift = rebuild(data, indices, indptr, count, mean, y, trial, image)
+        shift = rebuild(data, indices, spans, count, mean, y, trial, image)
         after = 0.5 * square(image, root, shift) + tau * absolute + 0.5 * mu * ridge
         if crossing > 0 and after > before:
             for i in range(k):
                 old = b[support[i]]
                 value = old + first * room[0][i]
                 b[support[i]] = value if value * old > 0.0 else 0.0
-            offset = rebuild(data, indices, indptr, count, mean, y, b, r)
+            offset = rebuild(data, indices, spans, count, mean, y, b, r)
             continue
         b[:count] = trial[:count]
         r[:] = image
@@ -193,7 +189,7 @@ def sparse_penalty(
             continue
         worst = 0.0
         for j in range(count):
-            g = column_dot(data, indices, indptr, j, r) + offset * lift * mean[j] - mu * b[j]
+            g = column_dot(data, indices, spans, j, r) + offset * lift * mean[j] - mu * b[j]
             worst = max(worst, g if positive else abs(g))
         if worst <= tau + allowed:
             break
@@ -201,31 +197,31 @@ def sparse_penalty(
 
 
 @kernel
-def column_squares(data, indptr, out):
+def column_squares(data, spans, out):
     """Σ x² of each column."""
     for j in range(out.shape[0]):
         total = 0.0
-        for e in range(indptr[j], indptr[j + 1]):
+        for e in range(spans[j, 0], spans[j, 1]):
             total += float(data[e]) ** 2
         out[j] = total
 
 
 @kernel
-def extend_gram(data, indices, indptr, start, stop, lift, mean, G, image):
+def extend_gram(data, indices, spans, start, stop, lift, mean, G, image):
     """G[start:stop, :stop] and its mirror image from the centred columns: one is spread out, the others meet it."""
     image[:] = 0.0
     for j in range(start, stop):
-        column_add(data, indices, indptr, j, 1.0, image)
+        column_add(data, indices, spans, j, 1.0, image)
         for i in range(j + 1):
-            value = column_dot(data, indices, indptr, i, image) - lift * mean[i] * mean[j]
+            value = column_dot(data, indices, spans, i, image) - lift * mean[i] * mean[j]
             G[i, j] = value
             G[j, i] = value
-        for e in range(indptr[j], indptr[j + 1]):
+        for e in range(spans[j, 0], spans[j, 1]):
             image[indices[e]] = 0.0
 
 
 class SparseInner:
-    """A working set of sparse columns, copied together.
+    """A working set of sparse columns, read where they lie.
 
     While it is small its Gram matrix is small too, and active-set Newton (as on dense tables) is the faster solver.
     """
@@ -234,7 +230,6 @@ class SparseInner:
         self.table, self.y, self.tolerance = table, y, tolerance
         self.root = np.ones(table.n) if table.root is None else table.root
         self.columns = np.empty(0, dtype=np.int64)
-        self.Z: Any = None
         self.b, self.slope, self.tau = np.empty(0), np.empty(0), float("nan")
         self.newton: ActiveSet | None = ActiveSet(min(SMALL, table.d))
         self.tried = False
@@ -243,7 +238,7 @@ class SparseInner:
         self.columns = np.concatenate([self.columns, chosen])
         self.b = np.concatenate([self.b, np.zeros(chosen.size)])
         self.slope = np.concatenate([self.slope, np.zeros(chosen.size)])
-        self._pack()
+        self._measure()
 
     def trim(self, wanted: np.ndarray) -> None:
         """Forget inactive columns that are not wanted, when they have become many."""
@@ -255,23 +250,24 @@ class SparseInner:
         if self.newton is not None:
             self.newton.keep(keep)
         self.columns, self.b, self.slope = self.columns[keep], self.b[keep], self.slope[keep]
-        self._pack()
+        self._measure()
 
-    def _pack(self) -> None:
-        self.Z = None  # room for the new ones
-        self.Z = self.table.X[:, self.columns]
+    def _measure(self) -> None:
+        """Where the working set's columns are, and what is known of them."""
+        X = self.table.X
+        self.Z = X.data, X.indices, np.column_stack([X.indptr[self.columns], X.indptr[self.columns + 1]])
         self.mean = self.table.mean[self.columns]
         count, image = self.columns.size, np.empty(self.table.n)
-        Z = self.Z.data, self.Z.indices, self.Z.indptr
         if self.newton is not None and count > self.newton.capacity:
             self.newton = None
         elif self.newton is not None:
             start = self.newton.size
-            extend_gram(*Z, start, count, self.table.total, self.mean, self.newton.G, image)
-            self.newton.c[start:count] = self.Z[:, start:].T @ self.y
+            extend_gram(*self.Z, start, count, self.table.total, self.mean, self.newton.G, image)
+            for j in range(start, count):
+                self.newton.c[j] = column_dot(*self.Z, j, self.y)
             self.newton.size = count
         squares = np.empty(count)
-        column_squares(Z[0], Z[2], squares)
+        column_squares(self.Z[0], self.Z[2], squares)
         self.norms = squares - self.table.total * self.mean**2
         self.norms[self.norms <= 1e-14 * squares] = 0.0  # constant: rounding is all that centring leaves
 
@@ -280,14 +276,13 @@ class SparseInner:
         if self.newton is not None:
             B = self.newton.solve(taus, mus, self.tolerance, positive)
             self.b, self.tau = B[-1], float(taus[-1])
-            left = np.asarray(self.Z @ B.T).T  # in place from here on: these vectors are long
-            np.subtract(self.y, left, out=left)
-            if self.table.intercept:
-                for row, level in zip(left, B @ self.mean, strict=True):
-                    row += level * self.root
-            self.residual = left
+            self.residual = np.empty((taus.size, n))
+            for b, row in zip(B, self.residual, strict=True):
+                offset = rebuild(*self.Z, count, self.mean, self.y, b, row)
+                if self.table.intercept:
+                    row += offset * self.root
             return B
-        Z = self.Z.data, self.Z.indices, self.Z.indptr
+        Z = self.Z
         B = np.zeros((taus.size, count))
         self.residual = np.empty((taus.size, n))
         support, room, trial = np.empty(count + 1, dtype=np.int64), np.empty((4, count + 1)), np.empty(count + 1)
@@ -329,6 +324,7 @@ def sparse_path(
     *,
     positive: bool,
     tolerance: float,
+    correlations: np.ndarray,
     known: np.ndarray | None = None,
 ) -> Path:
     """The path on a sparse table; ``y`` is the table's scaled and centred target."""
@@ -340,5 +336,6 @@ def sparse_path(
         l1_ratio,
         positive=positive,
         tolerance=tolerance,
+        correlations=correlations,
         known=known,
     )
