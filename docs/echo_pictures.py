@@ -113,7 +113,7 @@ def cost(made: Scene) -> Any:
         one.annotate(
             method,
             (taps[-1], micros[-1]),
-            (6, 5 if method == "nlms" else 0),
+            (6, {"nlms": 9, "kalman": -2, "fdaf": -8}.get(method, 0)),
             textcoords="offset points",
             va="center",
             color=colour,
