@@ -18,9 +18,10 @@ from .choice import check_formula_options, choose, one_of, others, parsed, text_
 from .columns import as_numbers, check_levels, codes, kind_of, numbers
 from .folds import FoldRule, compile_for, hash_of_columns
 from .read import Source, open_source
-from .refusals import missing_value, ragged, refuse_infinite, refuse_undefined, same_term
+from .refusals import missing_value, ragged, refuse_infinite, refuse_undefined
 from .schema import MISSING_POLICIES, UNSEEN_POLICIES, Column, Schema
 from .stray import Stray, refuse_classes
+from .terms import Terms
 from .vectors import Target, Weights
 from .watch import Means, Watch
 
@@ -122,9 +123,7 @@ class Encoder:
         }
         self._plain = [name for name in chosen if self._kinds[name] != "category"]
         self._levels: dict[str, dict[str, int]] = {n: {} for n in chosen if self._kinds[n] == "category"}
-        self._terms: list[str] = list(self._plain)
-        self._place = {term: k for k, term in enumerate(self._terms)}
-        self._owners: dict[str, str] = {}  # of the terms that are not columns themselves
+        self._terms = Terms(self._plain, self.source.describe)
         self._features = chosen
         self._given_target = Target(target, opened, missing, labels)
         self._given_weights = Weights(weights, opened, missing)
@@ -147,7 +146,7 @@ class Encoder:
     @property
     def terms(self) -> tuple[str, ...]:
         """The scan's terms so far."""
-        return self._final if self.formula is not None else tuple(self._terms)
+        return self._final if self.formula is not None else tuple(self._terms.names)
 
     @property
     def target_levels(self) -> list[str]:
@@ -233,10 +232,10 @@ class Encoder:
         if self.formula is not None:
             yield from self._expanded(X, y, weights, folds)
             return
-        self._watch.see(X, self._terms)
+        self._watch.see(X, self._terms.names)
         self._account(len(X), y, weights)
         if len(X):
-            yield Block(tuple(self._terms), X, y, weights, folds)
+            yield Block(tuple(self._terms.names), X, y, weights, folds)
 
     def _as_read(self, frame: pl.DataFrame) -> Block | None:
         """Columns of numbers that are all there, where they lie; else None."""
@@ -255,9 +254,9 @@ class Encoder:
         d = len(self._plain)
         X, y = Columns(columns[:d]), None if self.target is None else columns[d]
         self._count(X, None, {}, None)
-        self._watch.see(X, self._terms)
+        self._watch.see(X, self._terms.names)
         self._account(len(X), y, None)
-        return Block(tuple(self._terms), X, y, None, folds)
+        return Block(tuple(self._terms.names), X, y, None, folds)
 
     def _account(self, rows: int, y: np.ndarray | None, weights: np.ndarray | None) -> None:
         self._kept += rows
@@ -301,17 +300,8 @@ class Encoder:
         made = codes(frame.get_column(name), levels, grow=True)
         if len(levels) > before:
             check_levels(name, list(levels), self.source.describe)
-            self._grow([f"{name}[{level}]" for level in list(levels)[before:]], f"a level of column {name!r}")
+            self._terms.grow([f"{name}[{level}]" for level in list(levels)[before:]], f"a level of column {name!r}")
         return made
-
-    def _grow(self, terms: Sequence[str], owner: str) -> None:
-        for term in terms:
-            if term not in self._place:
-                self._place[term] = len(self._terms)
-                self._terms.append(term)
-                self._owners[term] = owner
-            elif self._owners.get(term) != owner:
-                raise same_term(term, self._owners.get(term, "the column of that name"), owner, self.source.describe)
 
     def _design(self, values: np.ndarray, gaps: np.ndarray | None, found: dict[str, np.ndarray]) -> np.ndarray:
         lacking: dict[str, np.ndarray] = {}
@@ -319,20 +309,9 @@ class Encoder:
             lacking = {name: gaps[:, j] for j, name in enumerate(self._plain) if gaps[:, j].any()}
         lacking |= {name: c == -1 for name, c in found.items() if (c == -1).any()}
         for name, gap in lacking.items():
-            self._grow([f"{name}[missing]"], f"the missing values of column {name!r}")
+            self._terms.grow([f"{name}[missing]"], f"the missing values of column {name!r}")
             self._gaps[name] += int(gap.sum())
-        if len(self._terms) == len(self._plain):
-            return values
-        X = np.zeros((len(values), len(self._terms)))
-        X[:, : len(self._plain)] = values
-        every = np.arange(len(values))
-        for name, c in found.items():
-            place = np.array([self._place[f"{name}[{level}]"] for level in self._levels[name]] or [0])
-            known = c >= 0
-            X[every[known], place[c[known]]] = 1.0
-        for name, gap in lacking.items():
-            X[gap, self._place[f"{name}[missing]"]] = 1.0
-        return X
+        return self._terms.design(values, found, self._levels, lacking)
 
     def _expanded(
         self, X: np.ndarray, y: np.ndarray | None, weights: np.ndarray | None, folds: np.ndarray | None
@@ -342,7 +321,7 @@ class Encoder:
             (name, tuple(f"{name}[{level}]" for level in self._levels[name]) if name in self._levels else (name,))
             for name in self._features
         ]
-        order = [self._place[term] for _, terms in known for term in terms]
+        order = [self._terms.place[term] for _, terms in known for term in terms]
         raw = X if order == list(range(X.shape[1])) else np.ascontiguousarray(X[:, order])
         if not self.formula.fixed:
             self.formula = self.formula.fix(raw, known)
