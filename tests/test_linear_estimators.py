@@ -16,7 +16,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import check_estimator
 
 import trueline as tl
-from trueline.errors import UsageError
+from trueline.errors import DataError, UsageError
 from trueline.onepass.exact import HIGHEST
 from trueline.onepass.moments import Moments
 from trueline.onepass.squares import least_squares
@@ -204,3 +204,13 @@ def test_few_rows_are_looked_at_again_when_digits_would_be_short(d):
     best = tl.LinearRegression.from_moments(Moments.from_arrays(X, y, level=HIGHEST))
     assert easy.certificate_.arithmetic_digits >= 12
     assert hard.certificate_ == best.certificate_ and (hard.coef_ == best.coef_).all()
+
+
+@pytest.mark.parametrize(
+    "X", [{"a": [1, 2.5, 3, 4]}, [{"a": 1}, {"a": 2.5}, {"a": 3}, {"a": 4}]], ids=["columns", "rows"]
+)
+@pytest.mark.parametrize("estimator", [tl.LinearRegression(), tl.Ridge(), tl.RidgeCV()], ids=lambda e: type(e).__name__)
+def test_dictionaries_beside_y_are_refused_with_the_remedy(estimator, X):
+    with pytest.raises(DataError, match=r"X is a .*dictionar.*target= its name"):
+        estimator.fit(X, [1.0, 2.0, 2.0, 5.0])
+    estimator.fit({"a": [1, 2.5, 3, 4], "y": [1.0, 2.0, 2.0, 5.0]}, target="y")

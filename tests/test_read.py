@@ -325,3 +325,12 @@ def test_a_stray_word_is_named_with_its_line(tmp_path):
     path = write(tmp_path, "t.csv", "x,y\n" + "".join(f"{'foo' if k == 30 else k % 5},{k}\n" for k in range(60)))
     with pytest.raises(DataError, match=r"column 'x' of .*t.csv holds 'foo' in line 32 where 59 other values"):
         tl.scan(path, target="y")
+
+
+@pytest.mark.parametrize(
+    "column", [[1, 2.5, 3], [1.5, 2, None], [np.int64(1), 2.5, 3], (1, 2.5, np.float32(3))], ids=str
+)
+def test_whole_numbers_and_others_may_be_mixed_in_a_column(column):
+    (frame,) = open_source({"x": column}).frames()
+    assert frame["x"].dtype == pl.Float64
+    assert frame["x"].to_list() == [None if value is None else float(value) for value in column]

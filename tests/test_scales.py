@@ -4,6 +4,7 @@ import warnings
 
 import numpy as np
 import pytest
+from scipy import sparse
 
 import trueline as tl
 from trueline.errors import DataError
@@ -50,6 +51,10 @@ def test_columns_too_small_to_be_squared_are_refused_by_name(scale):
         tl.LinearRegression().fit(X, y)
     with pytest.raises(DataError, match=r"'b' varies by less than 1e-135"):
         tl.LinearRegression().fit({"a": X[:, 0], "b": X[:, 1], "y": y}, target="y")
+    with pytest.raises(DataError, match=r"'x1' varies by less than 1e-135"):
+        tl.RidgeCV().fit(sparse.coo_array(X), y)
+    with pytest.raises(DataError, match=r"'y' varies by less than 1e-135"):
+        tl.LinearRegression().fit(X[:, :1], y * scale)
 
 
 @pytest.mark.parametrize("value", [0.0, 1e-200, 0.1, 1e140])
@@ -59,3 +64,18 @@ def test_a_constant_column_is_dropped_whatever_its_size(value):
     found = tl.LinearRegression().fit(X, y)
     assert found.certificate_.dropped == ("x1",)
     np.testing.assert_allclose(found.coef_[[0, 2]], tl.LinearRegression().fit(X[:, [0, 2]], y).coef_, rtol=1e-13)
+    weights = np.ones(50)
+    weights[7], X[7, 1] = 0.0, 5.0  # a row that does not count
+    assert tl.LinearRegression().fit(X, y, weights).certificate_.dropped == ("x1",)
+
+
+def test_the_least_norm_is_that_of_the_columns_as_given():
+    X, y = problem(50)
+    X = np.column_stack([X, 2.0**300 * X[:, 0]])
+    with np.errstate(all="ignore"):
+        found = tl.LinearRegression().fit(X, y)
+    assert found.certificate_.dropped == ("x3",)
+    plain = tl.LinearRegression().fit(X[:, :3], y).coef_
+    np.testing.assert_allclose(found.coef_[1:3], plain[1:], rtol=1e-12)
+    np.testing.assert_allclose(found.coef_[3] * 2.0**300, plain[0], rtol=1e-12)  # nearly all of it
+    assert abs(found.coef_[0]) < 1e-80

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 BLOCK_BYTES = 1 << 26  # of one batch as float64: enough for BLAS, little beside the memory of any machine
 BLOCK_ROWS = 131_072
+_NUMBERS = (int, float, np.integer, np.floating)
 
 
 def is_columns(mapping: Mapping[Any, Any]) -> bool:
@@ -69,7 +70,13 @@ def table_of(source: Any) -> tuple[Callable[[], Iterator[Any]], str, int | None,
 
 
 def _plain_column(values: Any) -> Any:
-    return values if hasattr(values, "__len__") and not isinstance(values, str) else [values]
+    """A column as Polars takes it: it would refuse a list in which whole numbers and others are mixed."""
+    if not hasattr(values, "__len__") or isinstance(values, str):
+        return [values]
+    kinds = {type(value) for value in values} - {type(None)} if isinstance(values, (list, tuple)) else set()
+    if len(kinds) > 1 and all(issubclass(kind, _NUMBERS) and kind is not bool for kind in kinds):
+        return [None if value is None else float(value) for value in values]
+    return values
 
 
 def _from_pandas(frame: Any) -> pl.DataFrame:

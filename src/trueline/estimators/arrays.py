@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -29,6 +29,7 @@ def checked_arrays(
         if hasattr(estimator, "feature_names_in_"):
             del estimator.feature_names_in_
         return X, y, None
+    refuse_dictionary(X)
     X, y = validate_data(
         estimator,
         X,
@@ -47,20 +48,36 @@ def checked_arrays(
     return X, np.asarray(y, dtype=np.float64), sample_weight
 
 
+def refuse_dictionary(X: Any) -> None:
+    """Refuse dictionaries beside y: of columns or of rows, they are sources, which hold their target themselves."""
+    columns = isinstance(X, Mapping) and not hasattr(X, "tocsr")  # one of SciPy's sparse matrices is a dictionary
+    if columns or (isinstance(X, (list, tuple)) and len(X) and isinstance(X[0], Mapping)):
+        what = "a dictionary" if columns else "a list of dictionaries"
+        raise DataError(
+            f"X is {what}; give an array or a table with y beside it, or a dictionary of columns, the target among "
+            "them, with target= its name",
+            where="X",
+        )
+
+
 def _plain(array: Any, dimensions: int) -> bool:
     return type(array) is np.ndarray and array.dtype == np.float64 and array.ndim == dimensions
 
 
-def refuse_nonfinite(estimator: Any, X: Any, moments: Moments) -> None:
-    """Name the place of a NaN or an infinity if the moments show one."""
+def refuse_nonfinite(estimator: Any, X: Any, moments: Moments, y: np.ndarray, sample_weight: Any = None) -> None:
+    """Name the place of a NaN or an infinity if the moments show one, and columns whose squares float64 does not hold."""
     part = moments.total
     if not (np.isfinite(part.mean[0]).all() and np.isfinite(np.diagonal(part.products[0])).all()):
         refuse_values(X, estimator)
         moments.refuse_nonfinite()
-    for j in moments.lost_squares():
-        if j < len(moments.terms):
-            column = X[:, [j]].toarray() if hasattr(X, "tocsr") else X[:, j]
-            moments.refuse_lost([j] if column.max() > column.min() else [])
+    d = len(moments.terms)
+    for j in moments.lost_squares():  # seldom any but constant ones
+        if j >= d:
+            column = y if y.ndim == 1 else y[:, j - d]
+        else:
+            column = X.tocsc()[:, [j]].toarray()[:, 0] if hasattr(X, "tocsr") else X[:, j]
+        column = column if sample_weight is None else column[sample_weight > 0]
+        moments.refuse_lost([j] if column.max() > column.min() else [])
 
 
 class FromMoments(Saved):

@@ -106,7 +106,7 @@ class LinearRegression(FromMoments, MultiOutputMixin, RegressorMixin, BaseEstima
                 self._fit_few(X, y, sample_weight, options)
             return self
         moments = Moments.from_arrays(X, y, sample_weight, **options)
-        refuse_nonfinite(self, X, moments)
+        refuse_nonfinite(self, X, moments, y, sample_weight)
         self._fit_moments(moments, y.ndim == 1)
         if getattr(self.certificate_, "dropped", ()) and any(moments.levels[:-1]):
             # A pivot that vanished at a cheaper level may only have drowned in its noise: look again, exactly.
@@ -118,7 +118,7 @@ class LinearRegression(FromMoments, MultiOutputMixin, RegressorMixin, BaseEstima
         levels = (exact.HIGHEST,) if X.shape[0] * X.shape[1] <= HANDFUL else (1, exact.HIGHEST)
         for level in levels:
             moments = Moments.from_arrays(X, y, sample_weight, level=level, **options)
-            refuse_nonfinite(self, X, moments)
+            refuse_nonfinite(self, X, moments, y, sample_weight)
             solution = least_squares(moments, fit_intercept=self.fit_intercept, rank=self.rank)
             if level == exact.HIGHEST or solution.enough(wanted(self.digits)):
                 break

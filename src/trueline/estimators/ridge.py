@@ -105,7 +105,7 @@ class Ridge(_RidgeFit):
             return self
         X, y, sample_weight = checked_arrays(self, X, y, sample_weight)
         moments = Moments.from_arrays(X, y, sample_weight, terms=self._term_names(), digits=self.digits)
-        refuse_nonfinite(self, X, moments)
+        refuse_nonfinite(self, X, moments, y, sample_weight)
         self._finish(moments, self.alpha, y.ndim == 1 or y.shape[1] == 1, self.positive)
         return self
 
@@ -205,7 +205,7 @@ class RidgeCV(_RidgeFit):
 
     def _gathered(self, X: Any, y: np.ndarray, sample_weight: Any, folds: Any = None) -> Moments:
         moments = Moments.from_arrays(X, y, sample_weight, folds=folds, terms=self._term_names(), digits=self.digits)
-        refuse_nonfinite(self, X, moments)
+        refuse_nonfinite(self, X, moments, y, sample_weight)
         return moments
 
     def _fit_moments(self, moments: Moments) -> None:

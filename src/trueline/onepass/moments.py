@@ -177,7 +177,8 @@ class Moments:
 
     def lost_squares(self) -> np.ndarray:
         """Columns that are constant, or vary so little that float64 does not hold their squares with all digits."""
-        return np.flatnonzero(np.diagonal(self.total.products[0]) < LOST)
+        squares = np.diagonal(self.total.products[0])
+        return np.flatnonzero(squares < LOST) if squares.min(initial=1.0) < LOST else np.zeros(0, dtype=int)
 
     def refuse_lost(self, which: Iterable[int]) -> None:
         """Refuse columns that are known not to be constant, though their squares are lost."""

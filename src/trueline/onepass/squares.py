@@ -78,24 +78,27 @@ def solve_part(
     if rank not in RANK_CHOICES:
         raise UsageError(f"rank must be one of {', '.join(RANK_CHOICES)}, not {rank!r}", where="rank")
     d = len(terms)
-    scale = _extreme(part)
-    if scale is not None:
+    raw = part.raw_squares()
+    if not _SMALL < raw.min(initial=1.0) <= raw.max(initial=1.0) < 1 / _SMALL and (scale := _scale(raw)).any():
         own = None if penalty is None else np.ldexp(penalty, 2 * scale[:d])
         found = solve_part(part.scaled(scale), terms, integer, fit_intercept=fit_intercept, rank=rank, penalty=own)
-        return dataclasses.replace(
-            found,
-            coef=np.ldexp(found.coef, scale[:d] - scale[d:, None]),
-            intercept=np.ldexp(found.intercept, -scale[d:]),
-            rss=np.ldexp(found.rss, -2 * scale[d:]),
-            part=part,
-            inner=found,
-        )
+        assert found.factor is not None
+        # The least norm is another one on another scale; constant columns have coefficient 0 on each.
+        if rank == "drop" or not any(gamma.any() for gamma in found.factor.combinations.values()):
+            return dataclasses.replace(
+                found,
+                coef=np.ldexp(found.coef, scale[:d] - scale[d:, None]),
+                intercept=np.ldexp(found.intercept, -scale[d:]),
+                rss=np.ldexp(found.rss, -2 * scale[d:]),
+                part=part,
+                inner=found,
+            )
     H, E = products_of(part, fit_intercept)
     if penalty is not None:
         H, E = H.copy(), E.copy()
         place = np.arange(d)
         H[place, place], E[place, place] = doubled.add(H[place, place], E[place, place], penalty, 0.0 * penalty)
-    rounding = rounding_squares(part.raw_squares(), integer)
+    rounding = rounding_squares(raw, integer)
     factor = factored(
         (H[:d, :d], E[:d, :d]),
         rounding[:d],
@@ -116,12 +119,12 @@ def solve_part(
     return Solution(beta[0].T.copy(), intercept, rss, factor, proof, part, fit_intercept)
 
 
-def _extreme(part: Part) -> np.ndarray | None:
-    """Exponents that bring all columns near 1, where some are so large or small that products of G⁻¹ would overflow."""
-    squares = part.raw_squares()
-    if ((squares == 0) | ((squares > _SMALL) & (squares < 1 / _SMALL))).all():
-        return None
-    return np.where(squares > 0, -(np.frexp(np.where(squares > 0, squares, 1.0))[1] // 2), 0)
+def _scale(squares: np.ndarray) -> np.ndarray:
+    """Exponents that bring all columns near 1, if some are so large or small that products of G⁻¹ would overflow."""
+    there = squares > 0
+    exponents = np.where(there, -(np.frexp(np.where(there, squares, 1.0))[1] // 2), 0)
+    extreme = there & ((squares <= _SMALL) | (squares >= 1 / _SMALL))
+    return exponents if extreme.any() else np.zeros_like(exponents)
 
 
 def together(proofs: Sequence[ExactCertificate]) -> ExactCertificate:
