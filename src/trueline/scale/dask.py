@@ -15,8 +15,6 @@ from typing import Any
 
 import dask
 import numpy as np
-from dask._task_spec import Alias, DataNode, GraphNode, TaskRef
-from dask._task_spec import Task as Node
 from dask.delayed import Delayed
 
 from .. import __version__
@@ -27,6 +25,13 @@ from ..model.linear import Interval
 from . import statistic
 from .numbers import Encoded, as_table
 from .tables import BRANCHES, Task, answer, lacking, merged, one_thread, opened, plain_errors, refusal, unreachable
+
+try:
+    from dask.task_spec import Alias, DataNode, GraphNode, TaskRef
+    from dask.task_spec import Task as Node
+except ImportError:  # older releases have these names here alone
+    from dask._task_spec import Alias, DataNode, GraphNode, TaskRef
+    from dask._task_spec import Task as Node
 
 LONG = 1 << 15  # rows from which pandas gives columns one by one for less than all of them at once
 
@@ -65,11 +70,13 @@ class DaskTable:
     def select(self, columns: Sequence[str]) -> DaskTable:
         if not self.frame:
             return self
-        chosen = self.source[list(columns)]
-        table = DaskTable(chosen)
+        table, chosen = copy.copy(self), self.source[list(columns)]
+        table.declared = {name: self.declared[name] for name in columns}
         # Readers of files take the choice over; elsewhere it would be a task that copies, and ours can do without.
         if type(chosen.expr.simplify()).__name__ == "Projection":
-            table.source, table.chosen = self.source, True
+            table.chosen = True
+        else:
+            table.source = chosen
         return table
 
     def keep(self, options: dict[str, Any]) -> DaskTable:
@@ -106,12 +113,13 @@ class DaskTable:
             graph: dict[Any, Any] = {}
             for known in {id(part.dask): part.dask for part in parts}.values():
                 graph.update(known)
+            places = [_behind(graph, part.key) for part in parts]
             shared = f"trueline-task-{job}"
             graph[shared] = DataNode(shared, task)
             level: list[Any] = []
-            for number, part in enumerate(parts):
+            for number, place in enumerate(places):
                 level.append((f"{type(task).__name__.lower()}-{job}", number))
-                arguments = (TaskRef(shared), number, TaskRef(part.key), list(self.declared), self.chosen)
+                arguments = (TaskRef(shared), number, TaskRef(place), list(self.declared), self.chosen)
                 graph[level[-1]] = Node(level[-1], _run, *arguments)
             height = 0
             while len(level) > 1:
@@ -178,6 +186,13 @@ def _persisted(source: Any) -> bool:
     """Whether the workers hold the partitions: nothing is left to do in the graph but to name them."""
     values = dict(source.__dask_graph__()).values()
     return not any(isinstance(value, GraphNode | tuple) and not isinstance(value, Alias | DataNode) for value in values)
+
+
+def _behind(graph: dict[Any, Any], key: Any) -> Any:
+    """What a name of a partition stands for: as a task of its own, the name would be measured and kept once more."""
+    while isinstance(graph.get(key), Alias):
+        key = graph.pop(key).target
+    return key
 
 
 def _run(task: Task, number: int, part: Any, names: list[str], chosen: bool) -> bytes:

@@ -37,20 +37,23 @@ class RemoteRisk(Risk):
     duals: dict[int, tuple[float, np.ndarray | None]] = dataclasses.field(default_factory=dict)
     null: float = math.nan
 
-    def at(self, theta: np.ndarray, before: tuple[np.ndarray, np.ndarray] | None = None) -> Point:
-        """The point of these parameters, with gradient, Hessian and the dual value of the step before."""
+    def at(
+        self, theta: np.ndarray, base: np.ndarray | None = None, last: np.ndarray | None = None, *, hessian: bool
+    ) -> Point:
+        """The point of these parameters, with its gradient, its Hessian if asked for, and the dual value of the step."""
         size = self.size
-        task = dataclasses.replace(self.task, theta=theta, before=before)
-        sums = np.frombuffer(self.table.combine(task, 8 * (HEAD + size * (size + 2))))
+        task = dataclasses.replace(self.task, theta=theta, base=base, last=last, hessian=hessian)
+        sums = np.frombuffer(self.table.combine(task, 8 * (HEAD + size * (size * hessian + 2))))
         self.design.passes += 1.0
         self.rows, self.margin = int(sums[0]), float(sums[5])
         loss = float(sums[1]) if sums[1] == sums[1] else math.inf
         nothing = np.zeros(0)
-        point = Point(theta, nothing, loss, nothing, nothing, self.penalty.value(theta))
+        point = Point(theta, nothing, loss, nothing, sums[6:7].copy(), self.penalty.value(theta))
         point.gradient = sums[HEAD : HEAD + size].copy()
-        point.hessian = sums[HEAD + 2 * size :].reshape(size, size).copy()
-        point.hessian[np.diag_indices(size)] += self.penalty.l2
-        if before is not None:
+        if hessian:
+            point.hessian = sums[HEAD + 2 * size :].reshape(size, size).copy()
+            point.hessian[np.diag_indices(size)] += self.penalty.l2
+        if base is not None:
             self.duals[id(point)] = self._dual(sums)
         return point
 
@@ -75,29 +78,49 @@ class RemoteRisk(Risk):
         return self.null
 
 
-def newton(risk: RemoteRisk, first: Point) -> Iterator[Point]:
-    """Damped Newton steps, a job each."""
-    point, patience = first, Patience()
+def newton(
+    risk: RemoteRisk, first: Point, matrix: np.ndarray | None, base: np.ndarray | None, always: bool
+) -> Iterator[Point]:
+    """Damped Newton steps, a job each.
+
+    A Hessian that still shrinks the decrement tenfold a step is kept, as on one machine; ``matrix`` is one that is known
+    from ``base``. A point that the step before has moved far gets its own in the same job, and all do with ``always``.
+    """
+    point, patience, before = first, Patience(), math.inf
     while True:
+        if point.hessian is not None:
+            matrix, base = point.hessian, point.theta
+        assert matrix is not None and base is not None
         g = full_gradient(risk, point)
-        direction = -solve_symmetric(risk.hessian(point), g)
-        slope = float(g @ direction)
-        point.decrement = math.sqrt(max(0.0, -slope))
+        direction = -solve_symmetric(matrix, g)
+        point.decrement = math.sqrt(max(0.0, -float(g @ direction)))
         yield point
+        if point.hessian is None and not point.decrement < 0.1 * before:
+            point.hessian = risk.at(point.theta, hessian=True).hessian
+            assert point.hessian is not None
+            matrix, base = point.hessian, point.theta
+            direction = -solve_symmetric(matrix, g)
+        slope = float(g @ direction)
         if not slope < 0.0:
             return
-        step, slack = 1.0, rounding(point)
-        following = risk.at(point.theta + direction, (point.theta, direction))
+        step, slack, before = 1.0, rounding(point), math.sqrt(-slope)
+        full = always or far(-slope, float(point.curvature.sum()))
+        following = risk.at(point.theta + direction, base, None if base is point.theta else point.theta, hessian=full)
         dual = risk.dual(following)
         while not following.objective <= point.objective + 1e-4 * step * slope + slack:
             step *= 0.5
             if step < 1e-10:
                 return
-            following = risk.at(point.theta + step * direction)
+            following = risk.at(point.theta + step * direction, hessian=True)
             risk.duals[id(following)] = dual
         if patience.over(point, following):
             return
         point = following
+
+
+def far(square: float, curvature: float) -> bool:
+    """Whether a step of this decrement, squared, moves scores so far (half their unit) that a Hessian there is another."""
+    return not square <= 0.25 * curvature
 
 
 @dataclasses.dataclass
@@ -158,18 +181,16 @@ def minimise(
     zero = np.zeros(design.size)
     task = Pass(
         table.declared, options, moments.schema, scanned.terms, loss, classes, design.shift, design.scale,
-        fit_intercept, total, zero, None,
+        fit_intercept, total, zero,
     )  # fmt: skip
     risk = RemoteRisk(design, np.zeros(0), np.zeros(0), loss, make_penalty(penalty, design), table=table, task=task)
     risk.null = told["null"] / total
-    start, first = told["start"], None
-    if len(start) == d + 2:
-        first = risk.at(design.join(np.array(start[1:-1]) / start[0], start[-1] / start[0]))
-    if first is None or not first.objective < risk.null:
-        first = risk.at(zero)
+    inferred = not alpha and (bool(classes) or getattr(loss, "name", "") == "poisson")
+    # Who asks for more than eight digits gets a job more, for a step with its own Hessian squares the error.
+    always, polish = inferred or tol <= 1e-8, int(tol <= 1e-8)
+    first, matrix, base = started(risk, told, total, always)
     most = 100 if max_iter is None else max_iter
-    # A job more for who asks for more than eight digits: a step squares the error.
-    outcome = run(risk, newton(risk, first), tol=tol, max_iter=most, polish=int(tol <= 1e-8))
+    outcome = run(risk, newton(risk, first, matrix, base, always), tol=tol, max_iter=most, polish=polish)
     separated = ""
     if classes and not alpha and risk.margin > 0.0:
         separated = "the classes are separable: some plane has every example on its right side, and the loss falls for ever along it"
@@ -188,10 +209,32 @@ def minimise(
     }
     if classes:
         statistics |= {"deviance": 2.0 * total * outcome.point.loss, "log_likelihood": -total * outcome.point.loss}
-    if not alpha and design.size <= WIDEST:
+    if inferred:
         from ..batch.inference import covariance
 
         order = np.roll(np.arange(design.size), int(fit_intercept))
-        if classes or getattr(loss, "name", "") == "poisson":
-            statistics["covariance"] = covariance(risk, outcome.point, total)[np.ix_(order, order)]
+        statistics["covariance"] = covariance(risk, outcome.point, total)[np.ix_(order, order)]
     return Fit(coef, intercept, moments, classes, outcome.certificate, statistics)
+
+
+def started(
+    risk: RemoteRisk, told: dict[str, Any], total: float, always: bool
+) -> tuple[Point, np.ndarray | None, np.ndarray | None]:
+    """(the first point, a Hessian that is known and where it was taken), from what the job before found."""
+    design, start = risk.design, told["start"]
+    first: Point | None = None
+    if told.get("expansion") is not None:
+        H, q, base = told["expansion"].standardised(design, total)
+        curvature = float(np.trace(H)) / design.size  # of a score: the columns are standardised
+        matrix = H + np.diag(risk.penalty.l2)
+        theta = solve_symmetric(matrix, q)
+        away = base[list(told["expansion"].points)] - theta
+        spread = float(np.einsum("ij,jk,ik->i", away, H, away).max())
+        first = risk.at(theta, base, hessian=always or far(spread, curvature))
+        if first.objective < risk.null:
+            return first, matrix, base
+    elif len(start) == design.d + 2:
+        first = risk.at(design.join(np.array(start[1:-1]) / start[0], start[-1] / start[0]), hessian=True)
+    if first is None or not first.objective < risk.null:
+        first = risk.at(np.zeros(design.size), hessian=True)
+    return first, None, None

@@ -1,7 +1,7 @@
 """A partition's rows as one statistic of bounded size, and the merge of several.
 
-A statistic is the bytes of a model file that holds moments, the symmetric products as triangles: at most
-16·(d + 4)² bytes plus 4 kB per fold, d the scan's terms. The room that triangles leave goes to the sample of rows. A
+A statistic is the bytes of pickled moments (it goes between workers that the engine already trusts with code), the
+symmetric products as triangles: at most 16·(d + 4)² bytes plus 4 kB per fold, d the scan's terms. The room that triangles leave goes to the sample of rows. A
 sample that was cut short knows nothing beyond its last priority, so a merge keeps the rows below the smallest such
 priority: what is left is exactly the sample that one pass over all rows would have begun with, where all
 columns are numbers (a category's indicators enter the hash, and a partition knows its own levels alone).
@@ -12,14 +12,14 @@ A partition may be empty, have a constant target or lack a level; only the whole
 from __future__ import annotations
 
 import dataclasses
+import functools
 import itertools
-import json
+import pickle
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
-from .. import modelfile
 from ..data.blocks import Block
 from ..data.encode import Encoder
 from ..data.read import Source
@@ -30,8 +30,7 @@ from ..onepass.sample import Sample
 from .numbers import Encoded, Numbers, as_table, plain
 
 NOTHING = b""  # the statistic of no rows
-_HEADER = 2048  # bytes of a file around its arrays and metadata, and a margin
-_PER_ARRAY = 96
+_AROUND = 1024  # bytes around the numbers of a sample, and a margin
 
 
 def limit(terms: int, folds: int) -> int:
@@ -131,36 +130,37 @@ def _of_nothing(encoder: Any, targets: tuple[str, ...], digits: float | str, sam
 
 def pack(moments: Moments, **more: Any) -> bytes:
     """The bytes of a statistic, its sample cut to the room that is left."""
-    arrays, meta = moments.to_state()
     width = len(moments.terms) + len(moments.targets)
-    for name in moments.parts:
-        products = arrays[f"{name}.products"]
-        triangles = [np.concatenate([square[i, i:] for i in range(width)]) for square in products]
-        arrays[f"{name}.products"] = np.stack(triangles)
-    meta |= more
-    fixed = sum(array.nbytes for name, array in arrays.items() if not name.startswith("sample."))
-    # Metadata is JSON inside JSON: its quotes and backslashes are written once more.
-    text = json.dumps(json.dumps(meta))
-    room = limit(len(moments.terms), len(moments.parts)) - fixed - len(text) - _PER_ARRAY * len(arrays) - _HEADER
-    sample = _shortened(moments.sample, max(0, room // (8 * (width + 2))))
-    arrays |= sample.to_arrays()
-    meta["keep"] = sample.keep
-    return modelfile.dumps("statistic", arrays, meta)
+    upper = _upper(width)
+    parts = {
+        name: dataclasses.replace(part, products=(part.products[0][upper], part.products[1][upper]))
+        for name, part in moments.parts.items()
+    }
+    none = Sample.empty(width, 0)
+    body = pickle.dumps((dataclasses.replace(moments, parts=parts, sample=none, _total=None), more), protocol=5)
+    room = limit(len(moments.terms), len(moments.parts)) - len(body) - _AROUND
+    return pickle.dumps((body, _shortened(moments.sample, max(0, room // (8 * (width + 2))))), protocol=5)
 
 
 def unpack(raw: bytes) -> tuple[Moments, dict[str, Any]]:
-    """(the moments, the metadata) of a statistic."""
-    _, arrays, meta = modelfile.loads(raw, where="a partition's statistic")
-    width = len(meta["terms"]) + len(meta["targets"])
-    for name in meta["folds"]:
-        triangles, start = arrays[f"{name}.products"], 0
+    """(the moments, what was packed with them) of a statistic."""
+    body, sample = pickle.loads(raw)
+    moments, more = pickle.loads(body)
+    width = len(moments.terms) + len(moments.targets)
+    upper = _upper(width)
+    parts = {}
+    for name, part in moments.parts.items():
         squares = np.empty((2, width, width))
-        for i in range(width):
-            stop = start + width - i
-            squares[:, i, i:] = squares[:, i:, i] = triangles[:, start:stop]
-            start = stop
-        arrays[f"{name}.products"] = squares
-    return Moments.from_state(arrays, meta), meta
+        for square, triangle in zip(squares, part.products, strict=True):
+            square[upper] = square.T[upper] = triangle
+        parts[name] = dataclasses.replace(part, products=(squares[0], squares[1]))
+    return dataclasses.replace(moments, parts=parts, sample=sample), more
+
+
+@functools.lru_cache(8)
+def _upper(width: int) -> tuple[np.ndarray, ...]:
+    """The places on and above the diagonal."""
+    return np.triu_indices(width)
 
 
 def _shortened(sample: Sample, most: int) -> Sample:

@@ -1,0 +1,175 @@
+"""What a partition of numbers tells in the first of several jobs, and its quadratic model of the loss.
+
+A partition p that solved its own problem at φ_p sends the Hessian H_p and q_p = H_pφ_p − g_p of its loss there. The sum
+of these models has its minimum at (ΣH_p + Λ)θ = Σq_p: a Newton step in which every row was expanded near the optimum,
+without a job to agree on where. The slopes a = V'(s_p) + V''(s_p)(s − s_p) that these models foretell balance at θ as
+those of one common point do, so the job at θ can prove it (``passes``).
+
+Models are of (x − shift, 1), each about the mean of its own partition, so that no digits are lost to a far origin. To move
+to another shift, x̂' = T·x̂ with T = [[I, −δ], [0, 1]]: H' = T·H·Tᵀ and q' = T·q.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ..batch.design import Design
+from ..batch.risk import Risk
+from ..batch.scaled import ScaledPenalty
+from ..onepass import exact
+from ..onepass.moments import Moments
+from ..onepass.parts import Part
+from ..onepass.sample import Sample
+
+MOST_POINTS = 1 << 22  # numbers of all partitions' φ_p together, which go to every task
+_TILE = 1 << 16  # entries of a block that are summed at a time: they stay in the cache
+
+
+@dataclasses.dataclass
+class Expansion:
+    """The sum of some partitions' models, and where each was made: number → [coefficients …, intercept]."""
+
+    shift: np.ndarray
+    hessian: np.ndarray
+    q: np.ndarray
+    points: dict[int, np.ndarray]
+
+    @classmethod
+    def of(
+        cls, number: int, loss: Any, rows: tuple[Any, Any, Any], at: np.ndarray, mean: Any, intercept: bool
+    ) -> Expansion:
+        X, y, c = rows
+        design = Design(X, c, intercept=intercept, standardise=False)
+        design.shift = mean if intercept else design.shift
+        theta = design.join(at[:-1], at[-1])
+        risk = Risk(design, y, c, loss, ScaledPenalty.nothing(design.size))
+        point = risk.sweep(theta, hessian=True)
+        H = risk.hessian(point)
+        return cls(design.shift, H, H @ theta - risk.gradient(point), {number: at})
+
+    def about(self, shift: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """(H, q) about another shift."""
+        d = len(shift)
+        H, q = self.hessian, self.q
+        if len(q) == d or np.array_equal(shift, self.shift):
+            return H, q
+        move = np.append(self.shift - shift, 0.0)
+        # T·H·Tᵀ is H with multiples of its last row, and then of its last column, added to the others.
+        H = H + np.outer(move, H[d])
+        H = H + np.outer(H[:, d], move)
+        return H, q + move * q[d]
+
+    @classmethod
+    def merged(cls, parts: Sequence[Expansion | None]) -> Expansion | None:
+        """Their sum, about the first one's shift; None where one is missing or all points are too many to go round."""
+        known = [part for part in parts if part is not None]
+        if (
+            not known
+            or len(known) < len(parts)
+            or sum(len(one.points) for one in known) * len(known[0].q) > MOST_POINTS
+        ):
+            return None
+        shift = known[0].shift
+        moved = [part.about(shift) for part in known]
+        points = {number: point for part in known for number, point in part.points.items()}
+        return cls(shift, sum(H for H, _ in moved), sum(q for _, q in moved), points)  # type: ignore[arg-type]
+
+    def standardised(self, design: Design, total: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """(H, q, a row of parameters for each partition) in a design's units, the weights divided by their total."""
+        H, q = self.about(design.shift)
+        scale = np.append(design.scale, 1.0) if design.intercept else design.scale
+        base = np.zeros((max(self.points) + 1, design.size))
+        for number, point in self.points.items():
+            base[number] = design.join(point[:-1], point[-1])
+        return design.unscaled(H) / total, q / scale / total, base
+
+
+@dataclasses.dataclass
+class Sight:
+    """Counts, means and centred squares of columns and target; the target's values; the loss of zero; a start."""
+
+    terms: tuple[str, ...]
+    targets: tuple[str, ...]
+    weighted: bool
+    n: int
+    weight: float
+    mean: np.ndarray
+    squares: np.ndarray
+    target: np.ndarray  # mean and centred squares of the target
+    schema: Any = None
+    values: list[float] = dataclasses.field(default_factory=list)
+    null: float = 0.0
+    start: np.ndarray | None = None  # Σ weights·[1, coefficients …, intercept]
+    expansion: Expansion | None = None
+
+    @classmethod
+    def empty(cls, encoder: Any) -> Sight:
+        zeros = np.zeros(len(encoder.terms))
+        return cls(
+            encoder.terms, (encoder.target,), encoder.weights is not None, 0, 0.0, zeros, zeros, np.zeros(2),
+            start=None, expansion=None,
+        )  # fmt: skip
+
+    def add(self, block: Any) -> None:
+        """Count the rows of a block in."""
+        w = np.ones(len(block.X)) if block.weights is None else block.weights
+        mean, squares = _spread(block.X, w)
+        about, around = _spread(np.asarray(block.y, dtype=float)[:, None], w)
+        self._join(int(np.count_nonzero(w)), float(w.sum()), mean, squares, np.append(about, around))
+
+    def _join(self, n: int, weight: float, mean: np.ndarray, squares: np.ndarray, target: np.ndarray) -> None:
+        both = self.weight + weight
+        if not weight > 0.0:
+            return
+        share = weight / both
+        move, step = mean - self.mean, target[0] - self.target[0]
+        self.mean = self.mean + share * move
+        self.squares = self.squares + squares + self.weight * share * move * move
+        spread = self.target[1] + target[1] + self.weight * share * step * step
+        self.target = np.array([self.target[0] + share * step, spread])
+        self.n, self.weight = self.n + n, both
+
+    @classmethod
+    def merged(cls, parts: Sequence[Sight], most: int) -> Sight:
+        """Several as one, in their order."""
+        one = dataclasses.replace(parts[0])
+        for other in parts[1:]:
+            one._join(other.n, other.weight, other.mean, other.squares, other.target)
+            one.schema = one.schema.merge(other.schema)
+        one.values = sorted({value for part in parts for value in part.values})[:most]
+        one.null = math.fsum(part.null for part in parts)
+        starts = [part.start for part in parts if part.start is not None]
+        one.start = np.sum(starts, axis=0) if starts else None
+        one.expansion = Expansion.merged([part.expansion for part in parts if part.n])
+        return one
+
+    def told(self) -> tuple[Moments, dict[str, Any]]:
+        """As moments whose products are those of each column with itself alone, and what else was found."""
+        width = len(self.terms) + 1
+        mean, none = np.append(self.mean, self.target[0]), np.zeros(width)
+        products = np.diag(np.append(self.squares, self.target[1])), np.zeros((width, width))
+        part = Part(self.n, (self.weight, 0.0), (mean, none), products, none)
+        moments = Moments(
+            self.terms, self.targets, {0: part}, np.zeros(width, dtype=bool), Sample.empty(width, 0), self.schema,
+            self.weighted, "auto", (0,) * exact.LEVELS,
+        )  # fmt: skip
+        start = [] if self.start is None else self.start.tolist()
+        return moments, {"values": self.values, "null": self.null, "start": start, "expansion": self.expansion}
+
+
+def _spread(X: np.ndarray, w: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """(weighted means, weighted centred squares) of columns, from differences to the first row: a constant has 0."""
+    first, total = X[0], float(w.sum())
+    sums, squares = np.zeros(X.shape[1]), np.zeros(X.shape[1])
+    step = max(64, _TILE // X.shape[1])
+    for start in range(0, len(X), step):
+        away = X[start : start + step] - first
+        some = w[start : start + step]
+        sums += some @ away
+        squares += some @ np.square(away, out=away)
+    return first + sums / total, np.maximum(0.0, squares - sums * (sums / total))
