@@ -31,7 +31,7 @@ def fit_story(fitted: Any, source: str, command: str) -> Story:
     if proof and proof.get("digits") is not None:
         facts.append(("correct digits", f"{proof['digits']:.1f}"))
     if proof and proof.get("relative_gap") is not None:
-        facts.append(("relative gap", f"{proof['relative_gap']:.1e}"))
+        facts.append(("relative gap", f"{proof['relative_gap']:.1e}" if proof["relative_gap"] else "0"))
     facts.append(("seconds", f"{sum(fitted.seconds.values()):.2f}"))
     text = title(fitted)
     return Story(

@@ -105,7 +105,9 @@ def _pictures(story: Story) -> str:
 
     for picture in story.pictures:
         caption = f"<figcaption>{escape(picture.caption)}</figcaption>" if picture.caption else ""
-        figure = f"<figure><h3>{escape(picture.title)}</h3>{picture.drawing}{caption}</figure>"
+        drawing = f'<div class="drawing">{picture.drawing}</div>'  # on a narrow screen it scrolls rather than shrinks
+        room = ' class="wide"' if picture.wide else ""
+        figure = f"<figure{room}><h3>{escape(picture.title)}</h3>{drawing}{caption}</figure>"
         if picture.wide:
             close()
             out.append(figure)

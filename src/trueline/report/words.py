@@ -6,6 +6,8 @@ from typing import Any
 
 from . import text
 
+EXACT = 1e-15  # of the objective: a gap that rounding alone can leave
+
 
 def number(value: Any, digits: int = 5) -> str:
     """A number inside a sentence: no trailing point."""
@@ -51,12 +53,14 @@ def _exact(c: dict[str, Any]) -> list[str]:
 
 
 def _gap(c: dict[str, Any]) -> list[str]:
-    told = [
+    gap = max(c["gap"] or 0.0, 0.0)
+    near = f"this answer is within {number(gap, 3)} of the best possible (relative gap {number(c['relative_gap'], 3)})"
+    if gap <= EXACT * abs(c["primal"] or 0.0):
+        near = "no answer can be better in the digits that a computer's numbers have"
+    return [
         f"The objective reached {number(c['primal'], 8)}. A dual value proves that no coefficients whatever can go below "
-        f"{number(c['dual'], 8)}, so this answer is within {number(max(c['gap'] or 0.0, 0.0), 3)} of the best possible "
-        f"(relative gap {number(c['relative_gap'], 3)}). Anyone can recompute both numbers from the data and the coefficients."
+        f"{number(c['dual'], 8)}, so {near}. Anyone can recompute both numbers from the data and the coefficients."
     ]
-    return told
 
 
 def _regret(c: dict[str, Any]) -> list[str]:
@@ -66,9 +70,10 @@ def _regret(c: dict[str, Any]) -> list[str]:
         f"on the way, is {number(c['regret'])}."
     ]
     if c.get("bound") is not None:
+        theorem = f" ({c['theorem']})" if c.get("theorem") else ""
         told.append(
-            f"{'The theorem' if not c.get('theorem') else c['theorem']} promises a loss of at most {number(c['bound'])}, "
-            "whatever the order of the rows and with no assumption about where they came from."
+            f"The theorem promises a loss of at most {number(c['bound'])}, whatever the order of the rows and with no "
+            f"assumption about where they came from{theorem}."
         )
     return told
 
