@@ -133,6 +133,8 @@ def streams(folder: Path, n: int, rounds: int) -> list[Row]:
         "polars": process(folder, "-c", f"import polars as pl; pl.read_csv({str(paths['csv'])!r})"),
         "polars parquet": process(folder, "-c", f"import polars as pl; pl.read_parquet({str(paths['parquet'])!r})"),
         "imports": process(folder, "-c", "import numpy, polars"),
+        "numpy": process(folder, "-c", "import numpy"),
+        "pyarrow": process(folder, "-c", "import numpy, pyarrow.parquet"),
         "parquet": ours(paths["parquet"], *plain),
         "vw cache": vowpal(folder, paths["vw"], "--cache_file", paths["cache"]),
         "csv, certificate": ours(paths["csv"], *proof),
@@ -164,6 +166,8 @@ def streams(folder: Path, n: int, rounds: int) -> list[Row]:
         row("polars", "vw text", None, "the limit: Polars' own read of the CSV, nothing learned"),
         row("polars parquet", "vw cache", None, "the limit: Polars' own read of the Parquet, nothing learned"),
         row("imports", "vw cache", None, "the limit: NumPy and Polars imported, nothing read"),
+        row("pyarrow", "vw cache", None, "another reader: NumPy and pyarrow.parquet imported, nothing read"),
+        row("numpy", "vw cache", None, "the limit of any reader: NumPy imported, nothing else"),
         Row(
             "stream of 100 rows: start-up",
             best["start-up"],
