@@ -277,8 +277,9 @@ def chosen_by_folds(n: int, d: int, aim: float | None) -> Row:
 
 def measure_memory(make: Any, report: Any) -> None:
     """Peak memory above imports of a path, as a multiple of the input's size, in its own process."""
-    small = sp.random(40, 30, 0.2, format="csr") if make.func is texts_by_row else np.ones((40, 30))
-    ours(small + 0.0 * small, np.arange(40.0), np.array([1.0, 0.1]))  # imports and compiled code
+    wide = make.func is correlated and make.args[0] < make.args[1]
+    small, y = (texts_by_row if make.func is texts_by_row else correlated)(40, 90 if wide else 30, 0.2, 5)
+    ours(small, y, penalties(small, y))  # imports and compiled code of the same route
     import gc
 
     gc.collect()

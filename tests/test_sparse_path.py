@@ -228,17 +228,21 @@ def test_a_failed_start_is_tried_again_from_zero():
 
 
 @EXAMPLES
-@given(st.integers(0, 10**6), st.integers(1, 12))
-def test_the_factor_follows_columns_in_and_out(seed, k):
+@given(st.integers(0, 10**6), st.integers(1, 12), st.booleans())
+def test_the_factor_follows_columns_in_and_out(seed, k, whole):
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(20, k))
     G, c, signs = X.T @ X, rng.normal(size=k), np.sign(rng.normal(size=k))
-    U, half, order = np.empty((k, k)), np.empty((2, k)), np.empty(k, dtype=np.int64)
+    half, order = np.empty((2, k)), np.empty(k, dtype=np.int64)
+    # Without the whole matrix its lower triangle shares a square with the factor, as in ActiveSet.
+    square = np.full((k + 1, k), np.nan)
+    square[1:][np.tril_indices(k)] = G[np.tril_indices(k)]
+    U, held_G = (np.empty((k, k)), G) if whole else (square[:k], square[1:])
     block = np.empty((64, k))
     first = int(rng.integers(0, k + 1))
     entering = rng.permutation(k)
-    held = append_columns(U, 0, half, G, c, signs, order, entering[:first], first, 0.1, 0.0, block)
-    held = append_columns(U, held, half, G, c, signs, order, entering[first:], k - first, 0.1, 0.0, block)
+    held = append_columns(U, 0, half, held_G, whole, c, signs, order, entering[:first], first, 0.1, 0.0, block)
+    held = append_columns(U, held, half, held_G, whole, c, signs, order, entering[first:], k - first, 0.1, 0.0, block)
     assert held == k
     for _ in range(int(rng.integers(0, k))):
         held = remove_column(U, held, half, order, int(rng.integers(0, held)))

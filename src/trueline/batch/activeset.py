@@ -24,9 +24,9 @@ from ..certify.lasso import LassoGaps, lasso_gaps
 from .centred import Centred, DenseTable, sparse_room
 from .newtonset import ActiveSet
 
-BATCH, TALL = 8, 32  # penalties to one read of the table; more where rows are the longer side, and the read the cost
+BATCH, TALL = 6, 32  # penalties to one read of the table; more where rows are the longer side, and the read the cost
 ROOM = 2**20  # numbers that a batch's correlations may take, beyond two penalties
-STRIP = 128  # columns of a working set's Gram matrix that are made together
+STRIP = 64  # columns of a working set's Gram matrix that are made together
 NEAR = 0.98  # predicted correlations above this part of the bound bring a column into the working set
 
 
@@ -60,7 +60,7 @@ class DenseInner:
     def __init__(self, table: DenseTable, y: np.ndarray, tolerance: float) -> None:
         self.table, self.y, self.tolerance = table, y, tolerance
         self.columns = np.empty(0, dtype=np.int64)
-        self.set = ActiveSet(min(table.d, max(256, table.n + table.n // 2)))
+        self.set = ActiveSet(min(table.d, max(256, table.n + table.n // 16)))
         self.restarted = False
 
     def add(self, chosen: np.ndarray) -> None:
@@ -72,9 +72,8 @@ class DenseInner:
         for rows, Z in self.table.blocks(self.columns):
             for first in range(start, stop, STRIP):  # a whole product would be a second array of that size
                 last = min(first + STRIP, stop)
-                G[first:last, :stop] += Z[first:last] @ Z.T
+                G[first:last, :last] += Z[first:last] @ Z[:last].T
             c[start:stop] += Z[start:] @ self.y[rows]
-        G[:start, start:stop] = G[start:stop, :start].T
         self.set.size = stop
 
     def solve(self, taus: np.ndarray, mus: np.ndarray, positive: bool) -> np.ndarray:
@@ -91,7 +90,7 @@ class DenseInner:
     def trim(self, wanted: np.ndarray) -> None:
         """Forget inactive columns that are not wanted, when they have become many."""
         keep = np.flatnonzero(wanted | (self.set.active[: self.set.size] != 0))
-        if keep.size > 0.85 * self.set.size:
+        if keep.size > 0.97 * self.set.size:
             return
         self.set.keep(keep)
         self.columns = self.columns[keep]
@@ -183,10 +182,12 @@ def working_set_path(
         else:  # no second point yet: the sequential strong rule's guess
             near = predicted >= min(max(2.0 * reach - last_tau, 0.5 * reach), NEAR * last_tau)
         near |= missed
+        predicted[missed] = np.inf
         inner.trim(near[inner.columns])
         inside[:] = False
         inside[inner.columns] = True
-        join(inner, inside, near, predicted, limit=100 + inner.columns.size // 2)
+        limit = max(100 + inner.columns.size // 2, int(missed.sum()))
+        join(inner, inside, near, predicted, limit)
 
         B = inner.solve(t, m, positive)
         R = inner.residuals(B)
@@ -226,8 +227,8 @@ def working_set_path(
                 slope /= now_tau - before_tau
             last[:], last_tau = now, now_tau
         if accepted < t.size:
-            join(inner, inside, violating, bars, limit=200 + inner.columns.size)
-            missed |= violating & inside
+            # They join when the set has been trimmed, so that it is never larger than it need be.
+            missed[worst_of(violating, bars, limit=200 + inner.columns.size)] = True
         else:
             missed[:] = False
         done += accepted
@@ -254,11 +255,15 @@ def fill_bars(g, taus, positive, bars, largest):
         largest[p] = top
 
 
+def worst_of(wanted: np.ndarray, score: np.ndarray, limit: int) -> np.ndarray:
+    """The wanted columns with the largest scores, at most ``limit`` of them."""
+    found = np.flatnonzero(wanted)
+    return found if found.size <= limit else found[np.argsort(-score[found])[:limit]]
+
+
 def join(inner: Inner, inside: np.ndarray, wanted: np.ndarray, score: np.ndarray, limit: int) -> None:
     """Bring the wanted columns with the largest scores into the working set, at most ``limit`` of them."""
-    fresh = np.flatnonzero(wanted & ~inside)
-    if fresh.size > limit:
-        fresh = fresh[np.argsort(-score[fresh])[:limit]]
+    fresh = worst_of(wanted & ~inside, score, limit)
     if fresh.size:
         inner.add(fresh.astype(np.int64))
         inside[fresh] = True

@@ -117,7 +117,7 @@ class DenseTable(Centred):
 
     def __init__(self, X: np.ndarray, weights: np.ndarray | None = None, intercept: bool = False) -> None:
         self.X = X if X.flags.c_contiguous or X.flags.f_contiguous else np.asfortranarray(X)
-        self._room = np.empty(max(NUMBERS, 64 * self.X.shape[1]))  # of ``blocks``
+        self._room = np.empty(max(NUMBERS, 8 * self.X.shape[1]))  # of ``blocks``
         super().__init__(self.X.shape, weights, intercept)
 
     def _products(self, R: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:

@@ -20,12 +20,35 @@ LOOKS = 12  # looks at the correlations before the monotone rule takes over
 
 
 @kernel(reassociate=True)
-def outer_correlations(G, c, size, b, active, order, k, h):
+def outer_correlations(G, whole, c, size, b, active, order, k, h):
     """h = c − Gb for the columns outside the active set.
 
     G is symmetric: the rows of the few active columns are added up, or those of the few others met with b, whichever
-    reads less of it.
+    reads less of it. With only its lower triangle there, each row is read once: added up if its column is active,
+    met with b if not.
     """
+    if not whole:
+        h[:size] = c[:size]
+        for j in range(size):
+            row = G[j, :j]
+            above = h[:j]
+            if active[j] != 0:
+                p = b[j]
+                for i in range(row.shape[0]):
+                    above[i] -= p * row[i]
+            elif 8 * k < j:
+                total = h[j]
+                for i in range(k):
+                    if order[i] < j:
+                        total -= row[order[i]] * b[order[i]]
+                h[j] = total
+            else:
+                weights = b[:j]
+                total = h[j]
+                for i in range(row.shape[0]):
+                    total -= row[i] * weights[i]
+                h[j] = total
+        return
     if k > size - k:
         weights = b[:size]
         for j in range(size):
@@ -53,12 +76,12 @@ def outer_correlations(G, c, size, b, active, order, k, h):
 
 
 @kernel
-def enter(U, k, half, G, c, order, active, signs, new, count, mu, ridge, block):
+def enter(U, k, half, G, whole, c, order, active, signs, new, count, mu, ridge, block):
     """Let columns enter block by block; those without a pivot lose their sign again. Returns the new k."""
     start = 0
     while start < count:
         stop = min(start + BLOCK, count)
-        k = append_columns(U, k, half, G, c, signs, order, new[start:stop], stop - start, mu, ridge, block)
+        k = append_columns(U, k, half, G, whole, c, signs, order, new[start:stop], stop - start, mu, ridge, block)
         start = stop
     for i in range(k):
         active[order[i]] = 1
@@ -69,7 +92,9 @@ def enter(U, k, half, G, c, order, active, signs, new, count, mu, ridge, block):
 
 
 @kernel
-def newton_penalty(G, c, size, tau, mu, ridge, slack, positive, order, active, signs, U, k, half, b, h, z, block, new):
+def newton_penalty(
+    G, whole, c, size, tau, mu, ridge, slack, positive, order, active, signs, U, k, half, b, h, z, block, new
+):
     """The solution at one penalty from the active set of the last one. Returns (k, looks)."""
     looks = 0
     for _ in range(20 * size + 200):
@@ -110,7 +135,7 @@ def newton_penalty(G, c, size, tau, mu, ridge, slack, positive, order, active, s
                 k = remove_column(U, k, half, order, blocking)
                 continue
         looks += 1
-        outer_correlations(G, c, size, b, active, order, k, h)
+        outer_correlations(G, whole, c, size, b, active, order, k, h)
         bound = tau * (1.0 + slack)
         count = 0
         worst = 0.0
@@ -131,18 +156,21 @@ def newton_penalty(G, c, size, tau, mu, ridge, slack, positive, order, active, s
         if looks >= LOOKS:
             signs[new[0]] = 1.0 if h[new[0]] > 0.0 else -1.0
         before = k
-        k = enter(U, k, half, G, c, order, active, signs, new, count, mu, ridge, block)
+        k = enter(U, k, half, G, whole, c, order, active, signs, new, count, mu, ridge, block)
         if k == before:
             break
     return k, looks
 
 
 @kernel
-def newton_path(G, c, size, taus, mus, ridge, slack, positive, order, active, signs, U, k, half, B, h, z, block, new):
+def newton_path(
+    G, whole, c, size, taus, mus, ridge, slack, positive, order, active, signs, U, k, half, B, h, z, block, new
+):
     """Rows of B ← the solutions at successive penalties. Returns the size of the last active set."""
     for p in range(taus.shape[0]):
         k, _ = newton_penalty(
             G,
+            whole,
             c,
             size,
             taus[p],
@@ -168,7 +196,8 @@ def newton_path(G, c, size, taus, mus, ridge, slack, positive, order, active, si
 class ActiveSet:
     """G, c and the factor of the active set, in buffers that grow; only what was written takes memory.
 
-    With a whole Gram matrix given, the set is complete from the start.
+    With a whole Gram matrix given, the set is complete from the start. Otherwise G is its lower triangle, and the
+    factor is the upper one of the same square, a row further up: neither writes where the other is.
     """
 
     def __init__(self, capacity: int, G: np.ndarray | None = None, c: np.ndarray | None = None) -> None:
@@ -181,8 +210,9 @@ class ActiveSet:
 
     def _allocate(self, capacity: int, G: np.ndarray | None = None) -> None:
         self.capacity = capacity
-        self.G = sparse_room((capacity, capacity)) if G is None else G
-        self.U = sparse_room((capacity, capacity))
+        self.whole = G is not None
+        square = sparse_room((capacity + 1, capacity))
+        self.G, self.U = square[1:] if G is None else G, square[:capacity]
         self.half = np.empty((2, capacity))
         self.c = np.empty(capacity)
         self.order = np.empty(capacity, dtype=np.int64)
@@ -196,8 +226,10 @@ class ActiveSet:
         old, k = (self.G, self.U, self.half, self.c, self.order, self.active, self.signs), self.active_size
         n = self.size
         self._allocate(size + size // 8)
-        self.G[:n, :n] = old[0][:n, :n]
-        self.U[:k, :k] = old[1][:k, :k]
+        for i in range(n):
+            self.G[i, : i + 1] = old[0][i, : i + 1]
+        for i in range(k):
+            self.U[i, i:k] = old[1][i, i:k]
         self.half[:, :k] = old[2][:, :k]
         self.c[:n], self.order[:n], self.active[:n], self.signs[:n] = (kept[:n] for kept in old[3:])
 
@@ -208,7 +240,7 @@ class ActiveSet:
         self.order[: self.active_size] = where[self.order[: self.active_size]]
         m = chosen.size
         for row, place in enumerate(chosen):  # rows move up and columns left: never over one still to be read
-            self.G[row, :m] = self.G[place, chosen]
+            self.G[row, : row + 1] = self.G[place, chosen[: row + 1]]
         self.c[:m] = self.c[chosen]
         self.active[:m] = self.active[chosen]
         self.signs[:m] = self.signs[chosen]
@@ -241,11 +273,12 @@ class ActiveSet:
         if k == 0:
             return
         chosen = self.order[:k]
-        M = self.G[np.ix_(chosen, chosen)]
+        M = self.G[np.maximum.outer(chosen, chosen), np.minimum.outer(chosen, chosen)]
         M[np.diag_indices(k)] *= 1.0 + ridge
         M[np.diag_indices(k)] += mu
         L = np.linalg.cholesky(M)
-        self.U[:k, :k] = L.T
+        for i in range(k):
+            self.U[i, i:k] = L[i:, i]
         solve_lower(self.U, k, self.c[chosen], self.half[0])
         solve_lower(self.U, k, self.signs[chosen], self.half[1])
 
@@ -255,6 +288,7 @@ class ActiveSet:
         size = self.size
         self.active_size = newton_path(
             self.G,
+            self.whole,
             self.c,
             size,
             taus,

@@ -208,14 +208,12 @@ def column_squares(data, spans, out):
 
 @kernel
 def extend_gram(data, indices, spans, start, stop, lift, mean, G, image):
-    """G[start:stop, :stop] and its mirror image from the centred columns: one is spread out, the others meet it."""
+    """The lower triangle of G's rows ``start`` to ``stop``: one centred column is spread out, those before meet it."""
     image[:] = 0.0
     for j in range(start, stop):
         column_add(data, indices, spans, j, 1.0, image)
         for i in range(j + 1):
-            value = column_dot(data, indices, spans, i, image) - lift * mean[i] * mean[j]
-            G[i, j] = value
-            G[j, i] = value
+            G[j, i] = column_dot(data, indices, spans, i, image) - lift * mean[i] * mean[j]
         for e in range(spans[j, 0], spans[j, 1]):
             image[indices[e]] = 0.0
 

@@ -39,15 +39,21 @@ def solve_lower(U, k, right, z):
             rest[j] -= value * row[j]
 
 
+@kernel
+def entry(G, whole, i, j):
+    """G_ij of a symmetric matrix, of which only the lower triangle may be there."""
+    return G[i, j] if whole or i >= j else G[j, i]
+
+
 @kernel(reassociate=True)
-def append_columns(U, k, half, G, c, signs, order, new, count, mu, ridge, block):
+def append_columns(U, k, half, G, whole, c, signs, order, new, count, mu, ridge, block):
     """Let ``new[:count]`` enter after the k columns in ``order``; a column without a positive pivot stays out.
 
-    ``block`` is room for the new columns of U, a row each. Returns the new k.
+    G is there whole, or its lower triangle alone. ``block`` is room for the new columns of U, a row each. Returns the new k.
     """
     for entering in range(count):
         for i in range(k):
-            block[entering, i] = G[new[entering], order[i]]
+            block[entering, i] = entry(G, whole, new[entering], order[i])
     for i in range(k):
         row = U[i, i + 1 : k]
         diagonal = U[i, i]
@@ -80,7 +86,7 @@ def append_columns(U, k, half, G, c, signs, order, new, count, mu, ridge, block)
         order[k] = new[entering]
         for later in range(entering + 1, count):
             other = block[later, :k]
-            total = G[new[later], new[entering]]
+            total = entry(G, whole, new[later], new[entering])
             for j in range(other.shape[0]):
                 total -= other[j] * own[j]
             block[later, k] = total / root
