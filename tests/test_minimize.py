@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import warnings
 from typing import NamedTuple
 
 import numpy as np
@@ -11,46 +10,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
+from solving import GROUPS, LOSSES, PENALTIES, D, N, options_of, problem, solved
 
 import trueline as tl
-from trueline.batch import coordinate, duality, products, workingset
-from trueline.batch.columns import ColumnStore
-from trueline.batch.methods import METHODS, NotProvenWarning, solve
+from trueline.batch import duality
+from trueline.batch.methods import METHODS
 from trueline.batch.problem import as_targets, build
-from trueline.certify.records import Status
 from trueline.estimators.minimize import minimize
 from trueline.parts.losses import loss as make_loss
 from trueline.parts.penalties import penalty as make_penalty
-
-N, D = 120, 6
-LOSSES = ("squared", "huber", "logistic", "squared_hinge", "poisson", "gamma", "tweedie", "absolute", "hinge")
-PENALTIES = (None, "l2", "l1", "elastic_net", "nonnegative", "box", "group_l1")
-GROUPS = np.arange(D) // 2
-
-
-def problem(seed: int = 0, scales: bool = True) -> tuple[np.ndarray, dict[str, np.ndarray]]:
-    """Columns whose scales span six decades, some far from 0, and a target for every loss."""
-    rng = np.random.default_rng(seed)
-    spread = np.logspace(-3, 3, D) if scales else np.ones(D)
-    X = (rng.normal(size=(N, D)) + rng.normal(size=D)) * spread
-    s = X @ (rng.normal(size=D) / spread)
-    s -= s.mean()
-    real = s + rng.normal(size=N)
-    sign = np.where(s + rng.logistic(size=N) > 0, 1, -1)
-    count = rng.poisson(np.exp(0.3 * s)).astype(float)
-    positive = rng.gamma(2.0, np.exp(0.3 * s)) + 1e-3
-    kinds = {"real": real, "sign": sign, "nonnegative": count, "positive": positive}
-    return X, {name: kinds[make_loss(name).targets] for name in LOSSES}
-
-
-def solved(*arguments, **options):
-    with warnings.catch_warnings():
-        warnings.simplefilter("error", NotProvenWarning)
-        return minimize(*arguments, **options)
-
-
-def options_of(penalty):
-    return {"groups": GROUPS} if penalty == "group_l1" else {}
 
 
 @pytest.mark.parametrize("loss", LOSSES)
@@ -151,158 +119,12 @@ def test_weights_are_repetitions_and_zero_weights_are_absent():
         assert one.certificate.primal == pytest.approx(other.certificate.primal, rel=1e-9)
 
 
-def test_wide_problems_screen_safely_and_agree_with_a_peer():
-    """The working-set route: nothing that it settles as zero is non-zero at the optimum."""
-    from sklearn.linear_model import LogisticRegression
-
-    rng = np.random.default_rng(5)
-    X = rng.normal(size=(60, 1200))
-    y = np.where(X[:, :4].sum(axis=1) + 0.5 * rng.normal(size=60) > 0, 1, -1)
-    alpha = 0.08
-    exact = solved(X, y, "logistic", "l1", "fista", alpha=alpha, tol=1e-10)
-    part, penalty = make_loss("logistic"), make_penalty("l1", alpha=alpha)
-    risk = build(X, y.astype(float), part, penalty, weights=np.full(60, 1 / 60))
-    norms, screened = risk.design.lengths(risk.c), []
-    points = coordinate.coordinate(risk, np.zeros(risk.size))
-    for _, point in zip(range(15), points):
-        value, point.z = risk.dual(point)
-        point.gap = point.objective - value
-        screened.append(workingset.settled(risk, point, norms, 0.25))
-    support = exact.coef != 0.0
-    assert 0 < support.sum() < 60 and screened[-1].sum() > 1000
-    for settled in screened:
-        assert not (settled & support).any()
-    ours = solved(X, y, "logistic", "l1", "coordinate", alpha=alpha, tol=1e-9)
-    assert set(np.flatnonzero(ours.coef)) == set(np.flatnonzero(support))
-    assert np.allclose(ours.coef, exact.coef, atol=1e-4)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", FutureWarning)
-        peer = LogisticRegression(
-            penalty="l1", C=1 / (alpha * 60), solver="liblinear", tol=1e-8, fit_intercept=False
-        ).fit(X, y)
-    bare = solved(X, y, "logistic", "l1", "coordinate", alpha=alpha, tol=1e-9, intercept=False)
-    assert np.allclose(bare.coef, peer.coef_.ravel(), atol=1e-4)
-    matrix = sparse.csc_matrix(np.where(np.abs(X) > 1.5, X, 0.0))
-    thin = solved(matrix, y, "logistic", "l1", "coordinate", alpha=0.05)
-    thick = solved(matrix.toarray(), y, "logistic", "l1", "fista", alpha=0.05, tol=1e-8)
-    assert thin.certificate.primal == pytest.approx(thick.certificate.primal, rel=2e-6)
-
-
-@pytest.mark.parametrize("threads_from", [0, 10**9])
-def test_sparse_products_and_the_column_store(threads_from, monkeypatch):
-    """One thread or several, rows or columns: the same products, and the same columns however they were asked for."""
-    monkeypatch.setattr(products, "LONG", threads_from)
-    matrix = sparse.random(83, 57, 0.2, random_state=3, format="csr")
-    X, rng = matrix.toarray(), np.random.default_rng(0)
-    v, g, c = rng.normal(size=57), rng.normal(size=83), rng.random(83)
-    for table in (matrix, matrix.tocsc()):
-        assert np.allclose(products.times(table, v), X @ v, atol=1e-14)
-        assert np.allclose(products.transposed_times(table, g), g @ X, atol=1e-14)
-        assert np.allclose(products.square_sums(table, c), c @ X**2, atol=1e-14)
-        store = ColumnStore(table, True)
-        for chosen, along in (([3, 9, 40], [3, 9, 11, 40]), ([11, 5], [5, 11, 56])):
-            rooms = store.rooms(np.array(chosen), np.array(along))
-            for j, room in zip(chosen, rooms, strict=True):
-                column = np.zeros(83)
-                store.columns.add(room, 1.0, column)
-                assert np.array_equal(column, X[:, j])
-
-
-def test_wide_problems_of_every_layout_with_bounds_and_a_penalised_intercept():
-    """The working-set route against proximal steps, which know no working set."""
-    rng = np.random.default_rng(1)
-    matrix = sparse.random(80, 1100, 0.05, random_state=1, format="csr")
-    y = np.where(
-        matrix @ np.where(np.arange(1100) < 30, 6 * rng.normal(size=1100), 0.0) + rng.logistic(size=80) > 0, 1, -1
-    )
-    doubled = sparse.csr_matrix(
-        (np.repeat(matrix.data / 2, 2), np.repeat(matrix.indices, 2), 2 * matrix.indptr), shape=matrix.shape
-    )  # every entry stored in two halves
-    asked = [("l1", {}), ("elastic_net", {}), ("nonnegative", {}), ("l1", {"lower": -0.4, "upper": 0.5})]
-    for penalty, bounds in asked:
-        for intercept in (True, False):
-            exact = solved(matrix, y, "logistic", penalty, "fista", alpha=0.01, intercept=intercept, tol=1e-8, **bounds)
-            for X in (matrix, doubled, matrix.tocsc(), matrix.toarray()):
-                found = solved(X, y, "logistic", penalty, "coordinate", alpha=0.01, intercept=intercept, **bounds)
-                assert found.certificate.primal == pytest.approx(exact.certificate.primal, rel=1.1e-6)
-    held = build(
-        matrix, y.astype(float), make_loss("squared_hinge"), make_penalty("l1", alpha=0.002),
-        weights=np.full(80, 1 / 80), intercept_l1=0.002,
-    )  # fmt: skip
-    outcome, used, _ = solve(held, tol=1e-9)
-    assert used == "coordinate" and outcome.certificate.proven and len(outcome.trace) < 40
-    best, _, _ = solve(held, "fista", tol=1e-7, max_iter=50_000)
-    assert outcome.certificate.primal <= best.certificate.primal * (1 + 1e-9)
-
-
 def test_what_a_loss_finds_together_is_what_it_finds_apart():
     loss = make_loss("logistic")
     for y in (-1.0, 1.0):
         for s in (-800.0, -40.0, -1.5, 0.0, 1e-9, 2.0, 36.0, 800.0):
             apart = loss.value(s, y), loss.slope(s, y), loss.curvature(s, y)
             assert np.allclose(loss.together(s, y), apart, rtol=1e-15, atol=0)
-
-
-def test_out_of_iterations_says_so_with_gap_and_advice():
-    X, ys = problem()
-    with pytest.warns(NotProvenWarning, match="relative gap of .* allow more iterations") as told:
-        solution = minimize(X, ys["logistic"], "logistic", "l1", "fista", alpha=0.01, max_iter=2)
-    assert solution.status is Status.NOT_PROVEN and not solution.proven
-    assert "not proven" in str(solution.status) and solution.certificate.relative_gap > 1e-6
-    assert told[0].filename == __file__ and solution.coefficients is solution.coef
-    assert len(solution.trace) == 3 and all(step.seconds >= 0 for step in solution.trace)
-    with pytest.warns(NotProvenWarning):
-        stochastic = minimize(X, ys["squared"], method="stochastic", max_iter=20)
-    assert (
-        stochastic.certificate.gap >= 0
-        and stochastic.certificate.primal < 1.5 * minimize(X, ys["squared"]).certificate.primal
-    )
-
-
-def test_ctrl_c_returns_the_last_certified_point():
-    X, ys = problem()
-
-    def stop(step):
-        if step.iteration == 7:
-            raise KeyboardInterrupt
-
-    solution = minimize(X, ys["logistic"], "logistic", "l1", "fista", alpha=0.001, callback=stop, tol=1e-12)
-    assert solution.status is Status.INTERRUPTED and math.isfinite(solution.certificate.gap)
-    assert solution.certificate.primal <= solution.trace[0].objective
-
-
-def test_stop_rules_by_name():
-    X, ys = problem()
-    by_gradient = minimize(X, ys["squared"], "squared", "l2", "gradient", alpha=0.1, stop="gradient", tol=1e-6)
-    assert by_gradient.certificate.gradient_norm <= 1e-6
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        by_decrease = minimize(X, ys["squared"], "squared", "l2", "gradient", alpha=0.1, stop="decrease", tol=1e-3)
-    assert len(by_decrease.trace) < len(by_gradient.trace)
-    with pytest.raises(tl.UsageError, match="did you mean 'gradient'"):
-        minimize(X, ys["squared"], stop="gradiant")
-
-
-def test_constant_steps_converge_below_the_admissible_range_and_not_above():
-    rng = np.random.default_rng(1)
-    X = rng.normal(size=(80, 3))
-    y = X @ [1.0, -2.0, 0.5] + 0.1 * rng.normal(size=80)
-    limit = solved(X, y, method="gradient", step="exact").certificate.largest_step
-    inside = solved(X, y, method="gradient", step="constant", rate=0.95 * limit)
-    assert inside.proven
-    with pytest.warns(NotProvenWarning):
-        outside = minimize(X, y, method="gradient", step="constant", rate=1.05 * limit, max_iter=200)
-    assert outside.trace[-1].objective > outside.trace[0].objective
-    assert solved(X, y, method="gradient", step="constant").proven
-
-
-def test_paths_are_warm_and_starts_are_used():
-    X, ys = problem()
-    path = solved(X, ys["squared"], penalty="l1", alpha=[1.0, 0.3, 0.1, 0.03])
-    assert [s.alpha for s in path] == [1.0, 0.3, 0.1, 0.03] and all(s.proven for s in path)
-    again = solved(X, ys["squared"], penalty="l1", method="fista", alpha=0.03, start=path[-1])
-    cold = solved(X, ys["squared"], penalty="l1", method="fista", alpha=0.03)
-    assert len(again.trace) < len(cold.trace)
 
 
 @pytest.mark.parametrize("scale", [1e2, 1e6])
