@@ -111,10 +111,9 @@ def pick_entries(data, indices, indptr, room_of, cursor, values, slices, start, 
 
 
 @kernel
-def repeats(indices, indptr, places):
-    """Whether some slice names a place twice; its entries may be in any order."""
-    last = np.full(places, -1, np.int64)
-    for k in range(indptr.shape[0] - 1):
+def repeats(indices, indptr, last, start, stop):
+    """Whether one of these slices names a place twice; ``last`` is room for each place, and −1 at first."""
+    for k in range(start, stop):
         for e in range(indptr[k], indptr[k + 1]):
             place = np.uint32(indices[e])
             if last[place] == k:
@@ -128,7 +127,12 @@ def canonical(X: Any) -> Any:
 
     Entries need no order here, and a product of sparse matrices has none: sorting them would cost as much as a fit.
     """
-    if not X.has_canonical_format and repeats(X.indices, X.indptr, X.shape[int(X.format == "csr")]):
+
+    def twice(part: tuple[int, int]) -> bool:
+        last = np.full(X.shape[int(X.format == "csr")], -1, dtype=np.int32)
+        return bool(repeats(X.indices, X.indptr, last, *part))
+
+    if not X.has_canonical_format and any(threads.spread(twice, parts_of(X))):
         X = X.copy()
         X.sum_duplicates()
     return X
