@@ -14,7 +14,6 @@ from sklearn.naive_bayes import BernoulliNB, CategoricalNB, GaussianNB
 from sklearn.utils.estimator_checks import check_estimator
 
 import trueline as tl
-from trueline.beyond.lattice import Histogram, Mixture
 from trueline.certify.records import Status
 from trueline.errors import DataError, UsageError
 
@@ -102,11 +101,10 @@ def test_streams_merges_saves_and_continues(mixed, tmp_path, covariance):
     frame, y, kinds = mixed
     options = {"density": kinds, "covariance": covariance}
     whole = tl.GenerativeClassifier(**options).fit(frame, y)
-    # the lattice starts from the first rows: start it from all of them, so that every way has the same
     first = tl.GenerativeClassifier(**options).fit(frame[:300], y[:300])
     streamed = tl.GenerativeClassifier(**options).partial_fit(frame[:300], y[:300]).partial_fit(frame[300:], y[300:])
     merged = first.merge(tl.GenerativeClassifier(**options).fit(frame[300:], y[300:]))
-    close = {"rtol": 0.15, "atol": 0.15}  # histograms of other widths
+    close = {"rtol": 0.02, "atol": 0.02}  # mixtures of other lattices
     assert np.allclose(whole.predict_proba(frame), streamed.predict_proba(frame), **close)
     assert np.allclose(whole.predict_proba(frame), merged.predict_proba(frame), **close)
     exact = dict.fromkeys(("height", "wait", "two"), "gaussian")
@@ -238,4 +236,3 @@ def test_constant_columns_are_called_degenerate():
     model = tl.GenerativeClassifier("gaussian").fit(X, np.arange(20) > 9)
     assert model.certificate_.status is Status.DEGENERATE and "constant" in str(model.certificate_)
     assert np.isfinite(model.predict_log_proba(X)).all()
-    assert Mixture.finer > Histogram.finer

@@ -88,14 +88,14 @@ class DensityModel:
         return made
 
     def chosen(self) -> dict[str, str]:
-        """The density of each column."""
-        found: dict[str, str] = {}
+        """The density of each column, in their order."""
+        found: list[tuple[int, str, str]] = []
         for part in self.parts:
             said = (
                 f"mixture({part.parts})" if part.name == "mixture" else "gaussian" if part.name == "full" else part.name
             )
-            found |= dict.fromkeys(part.labels, said)
-        return found
+            found += [(column, label, said) for column, label in zip(part.columns, part.labels, strict=True)]
+        return {label: said for _, label, said in sorted(found)}
 
     def like(self, parts: list[Any], rows: np.ndarray) -> DensityModel:
         made = DensityModel(parts, self.names, self.columns, len(rows))

@@ -83,8 +83,9 @@ class Family:
 
     def refuse(self, values: np.ndarray, bad: np.ndarray, accepted: str) -> None:
         if bad.any():
+            row = int(np.argmax(bad))
             raise DataError(
-                f"column {self.labels[0]!r} holds {values[bad][0]!r}, which a {self.name} density cannot have; "
+                f"column {self.labels[0]!r} has {values[row]:g} in row {row}, which a {self.name} density cannot have; "
                 f"{accepted} accepted, or another density for the column",
                 where=self.labels[0],
             )
@@ -92,7 +93,7 @@ class Family:
     def learn(self, values: np.ndarray, weights: np.ndarray, group: np.ndarray) -> None:
         """Add rows; ``group`` says whose each is."""
         self.check(values)
-        seen = ~absent(values)
+        seen = ~absent(values) & (weights > 0.0)  # a row of weight 0 must not even widen a range
         size, x, w, g = self.groups, values[seen], weights[seen], group[seen]
         self.stats["weight"] = self.stats["weight"] + np.bincount(g, w, size)
         self._learn(x, w, g, size)

@@ -1,11 +1,12 @@
 """Histograms and Gaussian mixtures that stream and merge: counts on a lattice whose width is a power of two.
 
 Bin b holds [b·h, (b+1)·h), h = 2^k, so a coarser lattice is a union of a finer one's bins and any two merge exactly
-at the coarser width. The width comes from the first rows (Freedman and Diaconis's rule) and doubles whenever the range
-needs more than ``BINS`` bins: memory is bounded, whatever comes.
+at the coarser width. The width is an eighth of what Freedman and Diaconis's rule asks of the first rows, and doubles
+whenever the range needs more than ``BINS`` bins: memory is bounded, whatever comes.
 
-Histogram: density (n_b + α)/(n + α(L + 1))/h on the L bins of the range; the mass α/(n + α(L + 1)) outside, half on
-each side, halved with every bin further out. It integrates to one.
+Histogram: the lattice is read at the width that the rule asks of all rows so far, so that streams and parts that were
+merged read as one fit of their rows does. Density (n_b + α)/(n + α(L + 1))/h on the L bins of the range; the mass
+α/(n + α(L + 1)) outside, half on each side, halved with every bin further out. It integrates to one.
 
 Mixture: each bin also keeps the mean and the scatter of its values. EM over bins, whose rows share responsibilities
 r_bk ∝ π_k exp(E_b log N(x; μ_k, σ_k²)), maximises a lower bound of the log-likelihood that never falls (and equals
@@ -26,11 +27,11 @@ BINS = 512
 STEPS = 500
 
 
-def first_exponent(x: np.ndarray, finer: int) -> int:
-    """k of the width 2^k for these first values."""
-    low, high = np.quantile(x, [0.25, 0.75])
-    width = 2.0 * (high - low) * len(x) ** (-1 / 3) or (x.max() - x.min()) / 32 or 1.0
-    return int(np.clip(np.round(np.log2(width)), -1000, 1000)) - finer
+def exponent_for(x: np.ndarray, w: np.ndarray) -> int:
+    """k of the width 2^k that Freedman and Diaconis's rule asks of these values; weights are repetitions."""
+    low, high = np.quantile(x, [0.25, 0.75], weights=w, method="inverted_cdf")
+    width = 2.0 * (high - low) * w.sum() ** (-1 / 3) or (x.max() - x.min()) / 32 or 1.0
+    return int(np.clip(np.round(np.log2(width)), -1000, 1000))
 
 
 class Histogram(Family):
@@ -38,10 +39,11 @@ class Histogram(Family):
 
     name = "histogram"
     additive = ("weight", "counts", "sums", "squares")
-    finer = 0
+    finer = 3
 
     def __init__(self, columns: tuple[int, ...], labels: tuple[str, ...], groups: int, alpha: float) -> None:
         self.exponent: int | None = None
+        self.fine = True  # older files hold counts at the width at which they are read
         self.low, self.length = 0, 0  # the first bin's number, how many there are
         super().__init__(columns, labels, groups, alpha)
 
@@ -93,7 +95,7 @@ class Histogram(Family):
         if not len(x):
             return
         if self.exponent is None:
-            self.exponent = first_exponent(x, self.finer)
+            self.exponent = exponent_for(x, w) - self.finer
         self.__dict__.update(self.reaching(float(x.min()), float(x.max())).__dict__)
         place = self.bins(x)
         inside = x - place * self.width
@@ -112,49 +114,67 @@ class Histogram(Family):
         a, b = (part.reaching(low * part.width, high * part.width) for part in (a, b))
         return a.like({k: a.stats[k] + b.stats[k] for k in a.stats})
 
-    def estimate(self) -> tuple[np.ndarray, ...]:
-        """Mass of each bin, and the mass outside."""
-        total = self.stats["counts"].sum(axis=1, keepdims=True) + self.alpha * (self.length + 1)
+    def read(self) -> Any:
+        """The same counts at the width for so many rows."""
+        made: Any = self
+        counts = self.stats["counts"].sum(axis=0)
+        used = counts > 0
+        if not self.fine or not used.any():
+            return made
+        asked = (self.exponent or 0) + self.finer  # of values that are all the same
+        if used.sum() > 1:
+            asked = exponent_for((self.low + np.flatnonzero(used) + 0.5) * self.width, counts[used])
+        while made.exponent < asked:
+            made = made.coarser()
+        return made
+
+    def estimate(self) -> Any:
+        """The counts as read, the mass of each of their bins, and the mass outside."""
+        seen = self.read()
+        total = seen.stats["counts"].sum(axis=1, keepdims=True) + self.alpha * (seen.length + 1)
         total = np.where(total > 0, total, 1.0)
-        return (self.stats["counts"] + self.alpha) / total, self.alpha / total[:, 0]
+        return seen, (seen.stats["counts"] + self.alpha) / total, self.alpha / total[:, 0]
 
     def _score(self, values: np.ndarray, g: Any, unknown: float, gone: np.ndarray) -> np.ndarray:
         if not self.length:
             return np.zeros(len(values))
-        mass, outside = self.fitted
-        place = self.bins(np.where(gone, self.low * self.width, values)) - self.low
-        beyond = np.maximum(-place, place - self.length + 1)
-        inner = np.clip(place, 0, self.length - 1).astype(np.int64)
+        seen, mass, outside = self.fitted
+        place = seen.bins(np.where(gone, seen.low * seen.width, values)) - seen.low
+        beyond = np.maximum(-place, place - seen.length + 1)
+        inner = np.clip(place, 0, seen.length - 1).astype(np.int64)
         with np.errstate(divide="ignore"):
             tail = np.log(outside[g]) - (np.maximum(beyond, 0) + 1) * np.log(2.0)
-            return np.where(beyond > 0, tail, np.log(mass[g, inner])) - np.log(self.width)
+            return np.where(beyond > 0, tail, np.log(mass[g, inner])) - np.log(seen.width)
 
     def sample(self, g: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-        mass, outside = self.fitted
+        seen, mass, outside = self.fitted
         ends = np.cumsum(np.hstack([mass, outside[:, None]]), axis=1)[g]
         drawn = (rng.random(len(g))[:, None] * ends[:, -1:] >= ends).sum(axis=1)
         far, left = rng.geometric(0.5, len(g)), rng.random(len(g)) < 0.5
-        place = np.where(drawn < self.length, drawn, np.where(left, -far, self.length - 1 + far))
-        return (self.low + place + rng.random(len(g))) * self.width
+        place = np.where(drawn < seen.length, drawn, np.where(left, -far, seen.length - 1 + far))
+        return (seen.low + place + rng.random(len(g))) * seen.width
 
     def likelihoods(self) -> tuple[float, float]:
-        counts = self.stats["counts"]
+        seen, mass, _ = self.fitted
+        counts = seen.stats["counts"]
         best = counts / np.maximum(counts.sum(axis=1, keepdims=True), TINY)
         with np.errstate(divide="ignore", invalid="ignore"):
-            here = np.where(counts > 0, counts * np.log(self.fitted[0] / self.width), 0.0)
-            top = np.where(counts > 0, counts * np.log(best / self.width), 0.0)
+            here = np.where(counts > 0, counts * np.log(mass / seen.width), 0.0)
+            top = np.where(counts > 0, counts * np.log(best / seen.width), 0.0)
         return float(here.sum()), float(top.sum())
 
     def sufficient(self, values: np.ndarray) -> np.ndarray:
-        return (self.bins(values)[:, None] == self.low + np.arange(self.length)).astype(float)
+        seen = self.fitted[0]
+        return (seen.bins(values)[:, None] == seen.low + np.arange(seen.length)).astype(float)
 
     def to_state(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
         arrays, meta = super().to_state()
-        return arrays, meta | {"exponent": self.exponent, "low": self.low, "length": self.length}
+        return arrays, meta | {"exponent": self.exponent, "low": self.low, "length": self.length, "fine": self.fine}
 
     def restore(self, arrays: dict[str, np.ndarray], meta: dict[str, Any]) -> None:
         super().restore(arrays, meta)
         self.exponent, self.low, self.length = meta["exponent"], meta["low"], meta["length"]
+        self.fine = meta.get("fine", False)
 
 
 class Mixture(Histogram):
@@ -162,7 +182,6 @@ class Mixture(Histogram):
 
     name = "mixture"
     closed = False
-    finer = 3
 
     def __init__(
         self, columns: tuple[int, ...], labels: tuple[str, ...], groups: int, alpha: float, parts: int = 2

@@ -66,24 +66,37 @@ class Tabular(Mergeable, Saved):
         )  # fmt: skip
 
 
-def middle(drawn: np.ndarray) -> np.ndarray:
-    """Places at which to draw: all but the far tails of a sample."""
-    low, high = np.quantile(drawn.astype(float), [0.001, 0.999])
-    return np.linspace(low, high, 400)
+COUNTED = ("poisson", "bernoulli", "categorical")
 
 
-def density_plot(log_density: Any, value: np.ndarray, labels: list[str], ax: Any, name: str) -> Any:
-    """Curves over the middle of a column's values."""
+def density_plot(model: DensityModel, place: int, labels: list[str], ax: Any, name: str) -> Any:
+    """The density of one column in every group, over all but its far tails: curves, or bars where it is counted."""
     if ax is None:
         from matplotlib.figure import Figure
 
         ax = Figure(figsize=(6.4, 3.6), layout="constrained").subplots()
-    curves = np.exp(log_density(value))
+    groups = np.repeat(np.arange(model.groups), 2000 // model.groups + 1)
+    drawn = model.sample(groups, np.random.default_rng(0))[place]
+    kind = list(model.chosen().values())[place]
+    if kind in COUNTED:
+        value = np.unique(drawn) if kind != "poisson" else np.arange(drawn.min(), drawn.max() + 1)
+    else:
+        low, high = np.quantile(drawn, [0.001, 0.999])
+        value = np.linspace(low, high, 400)
+    table = [value if j == place else np.full(len(value), np.nan) for j in range(model.columns)]
+    height = np.exp(model.log_density(table))
     for k, label in enumerate(labels):
-        ax.plot(value, curves[:, k], label=label or None)
+        if kind in COUNTED:
+            wide = 0.8 / len(labels)
+            ax.bar(np.arange(len(value)) + (k + 0.5) * wide - 0.4, height[:, k], wide, label=label or None)
+        else:
+            ax.plot(value, height[:, k], label=label or None)
+    if kind in COUNTED:
+        shown = np.arange(0, len(value), -(-len(value) // 20))
+        ax.set_xticks(shown, [f"{value[k]:g}" if value.dtype != object else str(value[k]) for k in shown])
     if any(labels):
         ax.legend(frameon=False)
-    ax.set(xlabel=name, ylabel="density", ylim=(0, None))
+    ax.set(xlabel=name, ylabel="probability" if kind in COUNTED else "density", ylim=(0, None))
     return ax
 
 
@@ -181,14 +194,7 @@ class Density(Tabular, DensityMixin, BaseEstimator):
     def plot(self, column: Any = 0, ax: Any = None) -> Any:
         """The density of one column, the others integrated out; the matplotlib axes."""
         check_is_fitted(self)
-        place = column_number(self, column, "column")
-        drawn = self.model_.sample(np.zeros(2000, dtype=np.int64), np.random.default_rng(0))[place]
-        value = middle(drawn)
-
-        def curve(x: np.ndarray) -> np.ndarray:
-            return self.model_.log_density(alone(self.model_, place, x))
-
-        return density_plot(curve, value, [""], ax, str(column))
+        return density_plot(self.model_, column_number(self, column, "column"), [""], ax, str(column))
 
     def _record(self) -> DensityModel:
         return self.model_
@@ -198,8 +204,3 @@ class Density(Tabular, DensityMixin, BaseEstimator):
         if record.names is not None:
             self.feature_names_in_ = np.array(record.names, dtype=object)
         self._hold(record)
-
-
-def alone(model: DensityModel, place: int, x: np.ndarray) -> list[np.ndarray]:
-    """A table in which only one column is present."""
-    return [x if j == place else np.full(len(x), np.nan) for j in range(model.columns)]

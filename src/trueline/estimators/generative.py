@@ -13,7 +13,7 @@ from ..beyond.density import DensityModel
 from ..beyond.generative import FOLDS, GenerativeModel
 from ..errors import DataError, UsageError, nearest
 from .checking import refuse_target
-from .density import Density, Tabular, alone, checked_weights, density_plot, generator, middle, names_of
+from .density import Density, Tabular, checked_weights, density_plot, generator, names_of
 from .ngram import NGram
 from .tables import as_array, column_number, read_table
 
@@ -287,18 +287,14 @@ class GenerativeClassifier(Tabular, ClassifierMixin, BaseEstimator):
         return made
 
     def plot(self, column: Any = 0, ax: Any = None) -> Any:
-        """The density of one numeric column in each class, the other columns integrated out; the matplotlib axes."""
+        """The density of one column in each class, the other columns integrated out; the matplotlib axes."""
         check_is_fitted(self)
-        density = self.model_.density
-        place = list(density.chosen()).index(column) if column in density.chosen() else column
-        codes = np.repeat(np.arange(len(self.classes_)), 1000)
-        drawn = density.sample(codes, np.random.default_rng(0))[place]
-        value = middle(drawn)
-
-        def curves(x: np.ndarray) -> np.ndarray:
-            return density.log_density(alone(density, place, x))
-
-        return density_plot(curves, value, [str(c) for c in self.classes_], ax, str(column))
+        place = column_number(self, column, "column")
+        out = None if self.entity is None else column_number(self, self.entity, "entity")
+        if place == out:
+            raise UsageError(f"column {column!r} says whose row it is and has no density", where="column")
+        inner = place - int(out is not None and place > out)
+        return density_plot(self.model_.density, inner, [str(c) for c in self.classes_], ax, str(column))
 
     def _record(self) -> GenerativeModel:
         model = self.model_
