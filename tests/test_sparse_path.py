@@ -14,7 +14,7 @@ from sklearn.linear_model import enet_path
 import trueline as tl
 from trueline.batch.activeset import Path, dense_path
 from trueline.batch.centred import DenseTable, SparseTable
-from trueline.batch.lasso import LassoProblem, bridged, gaps_of, table_of
+from trueline.batch.lasso import LassoProblem, bridged, gaps_of, largest_penalty, penalty_grid, table_of
 from trueline.batch.sparsepath import SparseInner, sparse_path
 from trueline.batch.triangle import append_columns, remove_column, solve_upper
 from trueline.certify.lasso import LassoGaps
@@ -309,3 +309,22 @@ def test_squares_that_overflow_are_refused():
     X = 1e200 * np.random.default_rng(0).normal(size=(50, 5))
     with pytest.raises(tl.DataError, match="overflow"):
         tl.lasso_path(X, np.arange(50.0))
+
+
+@pytest.mark.parametrize("layout", ["C", "F", "float32"])
+@pytest.mark.parametrize("l1_ratio", [1.0, 0.7])
+def test_a_tall_table_needs_its_whole_gram_matrix_only_for_many_penalties(layout, l1_ratio):
+    """Working sets of gathered columns against the whole Gram matrix: the same path, with weights and large means."""
+    rng = np.random.default_rng(13)
+    X = rng.normal(size=(300, 120)) + 30.0 * rng.normal(size=120)
+    X = X.astype(np.float32) if layout == "float32" else np.asarray(X, order=layout)
+    y = X[:, :9] @ rng.normal(size=9) + rng.normal(size=300)
+    weights = rng.random(300)
+    lazy, whole = LassoProblem(X, weights), LassoProblem(X, weights)
+    whole.gram()
+    top = largest_penalty(lazy.table, lazy.table.target(y)[0], l1_ratio, False)
+    alphas = penalty_grid(top, 0.01, 12)
+    found, exact = (problem.solve(y, alphas, l1_ratio, tolerance=1e-10) for problem in (lazy, whole))
+    assert lazy._gram is None and (found.gaps.relative <= 1e-10).all() and found.passes < 12
+    np.testing.assert_allclose(found.coefs, exact.coefs, atol=1e-7)
+    np.testing.assert_allclose(found.intercepts, exact.intercepts, atol=1e-5)

@@ -2,8 +2,8 @@
 
 | table                                   | route                                                                   |
 |-----------------------------------------|-------------------------------------------------------------------------|
-| dense, rows ≥ columns, columns ≤ 2,000  | the whole Gram matrix once, active-set Newton on it                     |
-| dense, wide                             | working sets, active-set Newton on their lazily built Gram matrix       |
+| dense, columns ≤ rows, 4·penalties      | the whole Gram matrix once, active-set Newton on it                     |
+| dense, more columns                     | working sets, active-set Newton on their lazily built Gram matrix       |
 | sparse                                  | working sets, epochs and conjugate gradients (Newton while small)       |
 | no L1 part (``l1_ratio=0``)             | one linear system, of the smaller of rows and columns                   |
 
