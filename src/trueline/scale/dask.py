@@ -96,7 +96,9 @@ class DaskTable:
         if self.kept:
             return self.kept
         if self.frame:
-            return list(self.source.to_delayed())
+            parts = list(self.source.to_delayed())
+            graph = dict(parts[0].dask)
+            return [Delayed(_behind(graph, part.key), graph) for part in parts]
         rows = self.source.rechunk({1: -1})
         blocks = list(rows.to_delayed().ravel())
         if self.y is None:
@@ -113,13 +115,12 @@ class DaskTable:
             graph: dict[Any, Any] = {}
             for known in {id(part.dask): part.dask for part in parts}.values():
                 graph.update(known)
-            places = [_behind(graph, part.key) for part in parts]
             shared = f"trueline-task-{job}"
             graph[shared] = DataNode(shared, task)
             level: list[Any] = []
-            for number, place in enumerate(places):
+            for number, part in enumerate(parts):
                 level.append((f"{type(task).__name__.lower()}-{job}", number))
-                arguments = (TaskRef(shared), number, TaskRef(place), list(self.declared), self.chosen)
+                arguments = (TaskRef(shared), number, TaskRef(part.key), list(self.declared), self.chosen)
                 graph[level[-1]] = Node(level[-1], _run, *arguments)
             height = 0
             while len(level) > 1:

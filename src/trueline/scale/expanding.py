@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 
 from ..batch.design import Design
+from ..batch.duality import solve_symmetric
 from ..batch.risk import Risk
 from ..batch.scaled import ScaledPenalty
 from ..onepass import exact
@@ -41,16 +42,29 @@ class Expansion:
 
     @classmethod
     def of(
-        cls, number: int, loss: Any, rows: tuple[Any, Any, Any], at: np.ndarray, mean: Any, intercept: bool
+        cls, number: int, loss: Any, rows: Sequence[Any], at: np.ndarray, mean: np.ndarray, intercept: bool
     ) -> Expansion:
-        X, y, c = rows
-        design = Design(X, c, intercept=intercept, standardise=False)
-        design.shift = mean if intercept else design.shift
-        theta = design.join(at[:-1], at[-1])
-        risk = Risk(design, y, c, loss, ScaledPenalty.nothing(design.size))
-        point = risk.sweep(theta, hessian=True)
-        H = risk.hessian(point)
-        return cls(design.shift, H, H @ theta - risk.gradient(point), {number: at})
+        """Of blocks of (rows, targets, weights), at [coefficients …, intercept]."""
+        shift = mean if intercept else np.zeros(len(mean))
+        H, q = np.zeros((0, 0)), np.zeros(0)
+        for k, (X, y, c) in enumerate(rows):
+            design = Design(X, c, intercept=intercept, standardise=False)
+            design.shift = shift
+            theta = design.join(at[:-1], at[-1])
+            risk = Risk(design, y, c, loss, ScaledPenalty.nothing(design.size))
+            point = risk.sweep(theta, hessian=True)
+            own = risk.hessian(point)
+            found = own, own @ theta - risk.gradient(point)
+            H, q = found if k == 0 else (H + found[0], q + found[1])
+        return cls(shift, H, q, {number: at})
+
+    def minimum(self) -> np.ndarray | None:
+        """[coefficients …, intercept] where the model is least; None where that is not a number."""
+        scale = np.sqrt(np.maximum(np.diagonal(self.hessian), 1e-300))
+        theta = solve_symmetric(self.hessian / scale / scale[:, None], self.q / scale) / scale
+        d = len(self.shift)
+        constant = theta[d] - self.shift @ theta[:d] if len(theta) > d else 0.0
+        return np.append(theta[:d], constant) if np.isfinite(theta).all() else None
 
     def about(self, shift: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """(H, q) about another shift."""

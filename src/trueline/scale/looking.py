@@ -27,8 +27,8 @@ from .expanding import Expansion, Sight
 from .tables import Table
 
 MOST_VALUES = 1000  # distinct targets that are looked at as classes
-START_BYTES = 1 << 24  # rows on which a partition solves its own problem: as many bytes, or rows a column
-START_ROWS = 60
+START_ROWS = 2048  # on which a partition solves its own problem, or rows a column
+START_A_COLUMN = 12
 START_STEPS = 8
 HELD_BYTES = 1 << 28  # rows that a partition holds to expand its own problem
 DIGITS = 6.0  # of the moments: they only standardise
@@ -57,7 +57,7 @@ class Look:
         values: set[float] = set()
         kept: list[Any] = []
         null = 0.0
-        room = _start_rows(len(encoder.kinds)) if plain else 0
+        room = 4 * _start_rows(len(encoder.kinds)) if plain else 0
 
         def notice(block: Any) -> None:
             nonlocal null, room
@@ -73,7 +73,7 @@ class Look:
         start: list[float] = []
         if kept:
             X, y, c = _joined(kept)
-            signs = _signs(self.loss, y, encoder.target_levels)
+            signs = _signs(self.loss, y, values, encoder.target_levels)
             theta = None if signs is None else _solved(self.loss, X, signs, c, self.intercept)
             start = [] if theta is None else (float(c.sum()) * np.append(1.0, theta)).tolist()
         return statistic.pack(made, values=sorted(values)[: MOST_VALUES + 1], null=null, start=start)
@@ -95,20 +95,37 @@ class Look:
             _see(values, block)
             null += _loss_of_zero(self.loss, block)
             sight.add(block)
-            size += block.X.nbytes
             if size <= HELD_BYTES:
                 held.append((block.X, block.y, block.weights))
+            size += block.X.nbytes
         sight.schema, sight.values, sight.null = encoder.schema, sorted(values)[: MOST_VALUES + 1], null
         if held:
-            X, y, c = _joined(held)
-            signs = _signs(self.loss, y, encoder.target_levels)
-            some = spread_rows(len(y), _start_rows(X.shape[1]))
-            theta = None if signs is None else _solved(self.loss, X[some], signs[some], c[some], self.intercept)
-            if theta is not None:
-                sight.start = np.append(1.0, theta) * sight.weight
-                if size <= HELD_BYTES:
-                    sight.expansion = Expansion.of(number, self.loss, (X, signs, c), theta, sight.mean, self.intercept)
+            whole = size <= HELD_BYTES
+            point, sight.expansion = self._expanded(number, held, values, encoder.target_levels, sight.mean, whole)
+            sight.start = None if point is None else np.append(1.0, point) * sight.weight
         return sight
+
+    def _expanded(
+        self, number: int, held: list[Any], values: set[float], levels: list[str], mean: np.ndarray, whole: bool
+    ) -> tuple[np.ndarray | None, Expansion | None]:
+        """A few rows find the neighbourhood, a step on all of them the point, and there they are expanded."""
+        rows = []
+        for X, y, weights in held:
+            signs = _signs(self.loss, np.asarray(y, dtype=float), values, levels)
+            if signs is None:
+                return None, None
+            rows.append((X, signs, np.ones(len(signs)) if weights is None else weights))
+        n = sum(len(y) for _, y, _ in rows)
+        share = _start_rows(len(mean)) / n
+        few = [[part[spread_rows(len(block[1]), math.ceil(share * len(block[1])))] for part in block] for block in rows]
+        X, y, c = (np.concatenate([block[k] for block in few]) for k in range(3))
+        start = _solved(self.loss, X, y, c, self.intercept)
+        if start is None or not whole or n < 20 * len(mean):
+            return start, None
+        point = Expansion.of(number, self.loss, rows, start, mean, self.intercept).minimum()
+        if point is None:
+            return start, None
+        return point, Expansion.of(number, self.loss, rows, point, mean, self.intercept)
 
     def merge(self, answers: Sequence[bytes]) -> bytes:
         found = [raw for raw in answers if raw != statistic.NOTHING]
@@ -124,11 +141,14 @@ class Look:
 
 
 def _start_rows(columns: int) -> int:
-    d = max(1, columns)
-    return max(START_BYTES // (8 * d), START_ROWS * d)
+    return max(START_ROWS, START_A_COLUMN * columns)
 
 
 def _see(values: set[float], block: Any) -> None:
+    if len(values) == 2:  # two classes, as a rule, and then it is quicker to compare
+        one, other = values
+        if ((block.y == one) | (block.y == other)).all():
+            return
     if len(values) <= MOST_VALUES:
         values.update(np.unique(block.y).tolist())
 
@@ -147,48 +167,36 @@ def _loss_of_zero(loss: Any, block: Any) -> float:
     return float(evaluate(loss, np.zeros(len(y)), y, c, np.empty(len(y)), np.empty(len(y)), 0, len(y)))
 
 
-def _signs(loss: Any, y: np.ndarray, levels: list[str]) -> np.ndarray | None:
+def _signs(loss: Any, y: np.ndarray, values: set[float], levels: list[str]) -> np.ndarray | None:
     """Targets as the loss takes them; None where a partition does not show two classes."""
     if loss.targets != "sign":
         return y
-    found = np.unique(y)
-    if len(found) != 2:
+    if len(values) != 2:
         return None
-    upper = found[1] if not levels else float(levels.index(max(levels)))
+    upper = max(values) if not levels else float(levels.index(max(levels)))
     return np.where(y == upper, 1.0, -1.0)
 
 
 def _solved(loss: Any, X: np.ndarray, y: np.ndarray, c: np.ndarray, intercept: bool) -> np.ndarray | None:
-    """[coefficients …, intercept] near the minimum on these rows; None where they are too few or have none.
-
-    A few Newton steps on some of the rows find the neighbourhood, and one on all of them is as good as these rows are.
-    """
-    few = max(2048, 20 * X.shape[1])
-    if len(y) < 20 * X.shape[1] or not c.sum() > 0.0:
+    """[coefficients …, intercept] of a few Newton steps on these rows; None where they are too few or have no minimum."""
+    total = float(c.sum())
+    if len(y) < 10 * X.shape[1] or not total > 0.0:
         return None
-    found: np.ndarray | None = None
-    for rows, steps in ((few, START_STEPS), (len(y), 1)) if few < len(y) else ((len(y), START_STEPS),):
-        some = spread_rows(len(y), rows) if rows < len(y) else slice(None)
-        share = c[some] / max(float(c[some].sum()), 1e-300)
-        design = Design(X[some], share, intercept=intercept)
-        risk = Risk(design, y[some], share, loss, ScaledPenalty.nothing(design.size))
-        theta = np.zeros(design.size) if found is None else design.join(found[:-1], found[-1])
-        best = math.inf
-        for _ in range(steps):
-            point = risk.sweep(theta, hessian=True)
-            if not point.loss < best:
-                return None
-            best = point.loss
-            step = solve_symmetric(risk.hessian(point), risk.gradient(point))
-            theta = theta - step
-            # What is left after this step is the square of what it gained: far below the noise of so few rows.
-            if float(risk.gradient(point) @ step) < 0.5 * best * design.size / len(share):
-                break
-        if not np.isfinite(theta).all():
+    design = Design(X, c / total, intercept=intercept)
+    risk = Risk(design, y, c / total, loss, ScaledPenalty.nothing(design.size))
+    theta, best = np.zeros(design.size), math.inf
+    for _ in range(START_STEPS):
+        point = risk.sweep(theta, hessian=True)
+        if not point.loss < best:
             return None
-        coef, constant = design.split(theta)
-        found = np.append(coef, constant)
-    return found
+        best = point.loss
+        step = solve_symmetric(risk.hessian(point), risk.gradient(point))
+        theta = theta - step
+        # What is left after this step is about the square of what it gains: below the noise of so few rows.
+        if float(risk.gradient(point) @ step) < 0.5 * best * design.size / len(y):
+            break
+    coef, constant = design.split(theta)
+    return np.append(coef, constant) if np.isfinite(theta).all() else None
 
 
 def looked(table: Table, options: dict[str, Any], loss: Any, intercept: bool) -> tuple[Moments, dict[str, Any]]:
