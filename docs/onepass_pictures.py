@@ -10,7 +10,7 @@ import numpy as np
 
 ROWS = (1000, 5000, 20_000, 100_000, 400_000)
 COLUMNS = (3, 10, 30, 100, 300)
-ROUNDS = 3
+ROUNDS = 5
 
 
 def draw(folder: str | pathlib.Path) -> list[pathlib.Path]:
