@@ -85,3 +85,9 @@ def test_a_partition_too_large_to_be_held_sends_its_start_alone(rows, monkeypatc
     with dask.config.set(scheduler="synchronous"):
         there = tl.LogisticRegression().fit(split(rows, [6000] * 2), target="label", features=[*"abc"])
     assert there.certificate_.proven and there.model_.statistics["jobs"] <= 4
+
+
+def test_numbers_that_overflow_are_refused_by_name(rows):
+    huge = rows.assign(b=np.where(np.arange(len(rows)) == 7, 1e200, rows.b))
+    with dask.config.set(scheduler="synchronous"), pytest.raises(tl.DataError, match="column 'b' holds"):
+        tl.LogisticRegression().fit(split(huge, [6000] * 2), target="label", features=[*"abc"])

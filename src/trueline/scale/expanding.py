@@ -58,8 +58,15 @@ class Expansion:
             H, q = found if k == 0 else (H + found[0], q + found[1])
         return cls(shift, H, q, {number: at})
 
+    @property
+    def finite(self) -> bool:
+        """Whether all its numbers are: a step may lead to where a loss overflows."""
+        return bool(np.isfinite(self.hessian).all() and np.isfinite(self.q).all())
+
     def minimum(self) -> np.ndarray | None:
         """[coefficients …, intercept] where the model is least; None where that is not a number."""
+        if not self.finite:
+            return None
         scale = np.sqrt(np.maximum(np.diagonal(self.hessian), 1e-300))
         theta = solve_symmetric(self.hessian / scale / scale[:, None], self.q / scale) / scale
         d = len(self.shift)
@@ -130,11 +137,12 @@ class Sight:
         )  # fmt: skip
 
     def add(self, block: Any) -> None:
-        """Count the rows of a block in."""
+        """Count the rows of a block in; what overflows stays infinite, and is refused by the whole."""
         w = np.ones(len(block.X)) if block.weights is None else block.weights
-        mean, squares = _spread(block.X, w)
-        about, around = _spread(np.asarray(block.y, dtype=float)[:, None], w)
-        self._join(int(np.count_nonzero(w)), float(w.sum()), mean, squares, np.append(about, around))
+        with np.errstate(over="ignore", invalid="ignore"):
+            mean, squares = _spread(block.X, w)
+            about, around = _spread(np.asarray(block.y, dtype=float)[:, None], w)
+            self._join(int(np.count_nonzero(w)), float(w.sum()), mean, squares, np.append(about, around))
 
     def _join(self, n: int, weight: float, mean: np.ndarray, squares: np.ndarray, target: np.ndarray) -> None:
         both = self.weight + weight
@@ -153,7 +161,8 @@ class Sight:
         """Several as one, in their order."""
         one = dataclasses.replace(parts[0])
         for other in parts[1:]:
-            one._join(other.n, other.weight, other.mean, other.squares, other.target)
+            with np.errstate(over="ignore", invalid="ignore"):
+                one._join(other.n, other.weight, other.mean, other.squares, other.target)
             one.schema = one.schema.merge(other.schema)
         one.values = sorted({value for part in parts for value in part.values})[:most]
         one.null = math.fsum(part.null for part in parts)

@@ -99,7 +99,7 @@ class Look:
                 held.append((block.X, block.y, block.weights))
             size += block.X.nbytes
         sight.schema, sight.values, sight.null = encoder.schema, sorted(values)[: MOST_VALUES + 1], null
-        if held:
+        if held and np.isfinite(sight.squares).all():  # what overflows is refused by the whole
             whole = size <= HELD_BYTES
             point, sight.expansion = self._expanded(number, held, values, encoder.target_levels, sight.mean, whole)
             sight.start = None if point is None else np.append(1.0, point) * sight.weight
@@ -125,7 +125,8 @@ class Look:
         point = Expansion.of(number, self.loss, rows, start, mean, self.intercept).minimum()
         if point is None:
             return start, None
-        return point, Expansion.of(number, self.loss, rows, point, mean, self.intercept)
+        there = Expansion.of(number, self.loss, rows, point, mean, self.intercept)
+        return (point, there) if there.finite else (start, None)
 
     def merge(self, answers: Sequence[bytes]) -> bytes:
         found = [raw for raw in answers if raw != statistic.NOTHING]
