@@ -316,7 +316,7 @@ def test_squares_that_overflow_are_refused():
 def test_a_tall_table_needs_its_whole_gram_matrix_only_for_many_penalties(layout, l1_ratio):
     """Working sets of gathered columns against the whole Gram matrix: the same path, with weights and large means."""
     rng = np.random.default_rng(13)
-    X = rng.normal(size=(300, 120)) + 30.0 * rng.normal(size=120)
+    X = rng.normal(size=(300, 240)) + 30.0 * rng.normal(size=240)
     X = X.astype(np.float32) if layout == "float32" else np.asarray(X, order=layout)
     y = X[:, :9] @ rng.normal(size=9) + rng.normal(size=300)
     weights = rng.random(300)

@@ -25,7 +25,7 @@ from .centred import Centred, DenseTable, sparse_room
 from .newtonset import ActiveSet
 
 BATCH, TALL = 6, 32  # penalties to one read of the table; more where rows are the longer side, and the read the cost
-ROOM = 2**20  # numbers that a batch's correlations may take, beyond two penalties
+ROOM = 2**20  # numbers that a batch's residuals or correlations may take, if they are more than a part of the table
 STRIP = 64  # columns of a working set's Gram matrix that are made together
 NEAR = 0.98  # predicted correlations above this part of the bound bring a column into the working set
 
@@ -154,7 +154,8 @@ def working_set_path(
     inside = np.zeros(d, dtype=bool)
     missed = np.zeros(d, dtype=bool)  # broke the bound since the last whole batch: kept in the working set
     yy = float(y @ y)
-    batch = min(TALL if table.n >= d else BATCH, max(2, ROOM // max(d, 1)))
+    most = max(ROOM, table.stored // 16) // max(table.n, d, 1)
+    batch = min(TALL if table.n >= d else BATCH, max(2, most))
     room = np.empty((min(batch, many), d))  # correlations of a batch
     bars = np.empty(d)  # by how much of τ each column fills the bound, at its worst penalty of a batch
 

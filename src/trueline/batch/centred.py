@@ -80,6 +80,8 @@ def column_ranges(d: int) -> list[tuple[int, int]]:
 class Centred:
     """What dense and sparse tables share: weights, centring, the scaled target."""
 
+    stored: int  # numbers that the table holds
+
     def __init__(self, shape: tuple[int, int], weights: np.ndarray | None, intercept: bool) -> None:
         self.n, self.d = shape
         self.intercept = intercept
@@ -117,6 +119,7 @@ class DenseTable(Centred):
 
     def __init__(self, X: np.ndarray, weights: np.ndarray | None = None, intercept: bool = False) -> None:
         self.X = X if X.flags.c_contiguous or X.flags.f_contiguous else np.asfortranarray(X)
+        self.stored = self.X.size
         self._room = np.empty(max(NUMBERS, 8 * self.X.shape[1]))  # of ``blocks``
         super().__init__(self.X.shape, weights, intercept)
 
@@ -153,6 +156,7 @@ class SparseTable(Centred):
             scaled = Z.data * np.sqrt(weights)[Z.indices]
             Z = type(Z)((scaled, Z.indices, Z.indptr), shape=Z.shape)
         self.X = Z
+        self.stored = int(Z.nnz)
         super().__init__(Z.shape, weights, intercept)
 
     def _products(self, R: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:

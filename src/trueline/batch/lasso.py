@@ -26,6 +26,7 @@ from .centred import Centred, DenseTable, SparseTable
 from .sparsepath import sparse_path
 
 GRAM_COLUMNS = 2000
+FEW = 200  # columns up to which a Gram matrix of enough rows is always worth having
 ROWS = 2048  # rows of a block of the centred Gram matrix
 RATIO = 1.6  # neighbouring penalties further apart than this get helpers between them
 ROUNDING = 1e-13  # relative error that a Gram matrix may hide
@@ -96,9 +97,10 @@ def prefers_gram(n: int, d: int, penalties: int = 100) -> bool:
     """Whether a dense table of this shape is solved on its whole Gram matrix.
 
     The Gram matrix is n·d² flops, the correlations of every penalty's residual 2·n·d each: where few columns are ever
-    used, working sets are the faster from d = 2·penalties on, where half of them are, from twice that.
+    used, working sets are the faster from d = 2·penalties on, where half of them are, from twice that. With few columns
+    it is made in little more time than reading the rows takes, which working sets do again and again.
     """
-    return d <= min(n, GRAM_COLUMNS, 4 * penalties)
+    return d <= min(n, GRAM_COLUMNS, max(FEW, 4 * penalties))
 
 
 class LassoProblem:
