@@ -172,8 +172,23 @@ def test_the_transformer_in_a_pipeline_and_a_file(tmp_path):
     assert list(named.get_feature_names_out()) == ["poly(width)[1]", "poly(width)[2]"]
     with pytest.raises(UsageError, match="no column 'widht'; did you mean 'width'"):
         tl.Basis("log(widht)").fit(pl.DataFrame({"depth": X[:, 0], "width": X[:, 1]}).to_pandas())
-    with pytest.raises(DataError, match=r"log\(x\) is not a finite number in row 3"):
+    with pytest.raises(DataError, match=r"log\(x\) is not a finite number in row 2; leave"):
         tl.Basis("log(x)").fit(np.ones((3, 1))).transform(np.array([[1.0], [2.0], [-1.0]]))
+
+
+def test_picture_and_categories_of_the_transformer():
+    rng = np.random.default_rng(0)
+    X = rng.random((50, 2))
+    basis = tl.Basis("poly(x, 3) + log(z) + x:z").fit(X)
+    drawn = basis.plot(X, "x")
+    assert drawn.get_xlabel() == "x" and [line.get_label() for line in drawn.lines] == [
+        "poly(x)[1]", "poly(x)[2]", "poly(x)[3]", "x:z",
+    ]  # fmt: skip
+    assert [line.get_label() for line in basis.plot(X, 1).lines] == ["log(z)", "x:z"]
+    with pytest.raises(UsageError, match="there is no column 'q'"):
+        basis.plot(X, "q")
+    with pytest.raises(UsageError, match=r"C\(x\) makes a category.*tl.scan"):
+        tl.Basis("C(x) + z").fit(X)
 
 
 def test_functions_by_object(tmp_path):

@@ -239,6 +239,9 @@ def test_bad_input_is_named(mixed):
         (lambda: tl.Density(alpha=-1.0).fit(X), "alpha is -1.0"),
         (lambda: tl.Density({"town": "gaussian"}).fit(frame), "column 'town' holds strings"),
         (lambda: tl.Density().fit(np.array([[np.inf]])), "infinity"),
+        (lambda: tl.Density().fit(X).sample(0), "n_samples is 0"),
+        (lambda: tl.GenerativeClassifier().fit(X, [0, 1]).sample(-1), "n_samples is -1"),
+        (lambda: tl.GenerativeClassifier().fit(X, [0, 1]).sample(1.5), "n_samples is 1.5"),
         (lambda: tl.Density("gaussian").fit(X) + tl.Density("histogram").fit(X), "different densities"),
     ):
         with pytest.raises((DataError, UsageError, ValueError), match=words):

@@ -90,6 +90,12 @@ class Basis(Saved, TransformerMixin, BaseEstimator):
         for column in formula.columns:
             if column not in names:
                 raise UsageError(f"there is no column {column!r}{nearest(column, names)}", where=column)
+        for column in formula.categories:
+            raise UsageError(
+                f"C({column}) makes a category, and Basis has numbers only; give the formula to tl.scan, or the column to "
+                "scikit-learn's OneHotEncoder",
+                where=column,
+            )
         self.columns_ = names
         self.formula_ = formula.fix(X, self._known())
         return self
@@ -104,13 +110,39 @@ class Basis(Saved, TransformerMixin, BaseEstimator):
             if bad.any():
                 k = int(np.argmax(bad.any(axis=0)))
                 row = int(np.argmax(bad[:, k]))
-                raise DataError(f"{names[k]} is not a finite number in row {row + 1}", where=names[k])
+                raise DataError(
+                    f"{names[k]} is not a finite number in row {row}; leave that row out, or take a function that its "
+                    "value has",
+                    where=names[k],
+                )
         return made
 
     def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
         """The names of the functions."""
         check_is_fitted(self)
         return np.array(self.formula_.terms(self._known()), dtype=object)
+
+    def plot(self, X: Any, column: Any = 0, ax: Any = None) -> Any:
+        """The functions along one column of these rows, the others at their medians; the matplotlib axes."""
+        check_is_fitted(self)
+        rows = validate_data(self, X, dtype=np.float64, reset=False)
+        place = self.columns_.index(column) if column in self.columns_ else column
+        if isinstance(place, bool) or not isinstance(place, (int, np.integer)) or not 0 <= place < len(self.columns_):
+            raise UsageError(f"there is no column {column!r}{nearest(str(column), self.columns_)}", where="column")
+        along = np.tile(np.median(rows, axis=0), (400, 1))
+        along[:, place] = np.linspace(rows[:, place].min(), rows[:, place].max(), 400)
+        made, _, _ = self.formula_.expand(along, self._known(), hold=True)
+        if ax is None:
+            from matplotlib.figure import Figure
+
+            ax = Figure(figsize=(6.4, 4.0), layout="constrained").subplots()
+        moving = [k for k in range(made.shape[1]) if np.ptp(made[:, k]) > 0.0]
+        for k in moving:
+            ax.plot(along[:, place], made[:, k], label=self.get_feature_names_out()[k])
+        if 0 < len(moving) <= 12:
+            ax.legend(frameon=False, fontsize=8)
+        ax.set(xlabel=self.columns_[place], ylabel="value of the function")
+        return ax
 
     def raw_coefficients(self, model: Any, X: Any = None, y: Any = None) -> dict[str, float]:
         """A linear model on this basis as one on x, x², …: exact, then rounded once.

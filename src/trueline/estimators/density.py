@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import operator
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -25,6 +26,12 @@ def checked_weights(sample_weight: Any, rows: int) -> np.ndarray:
     if not weights.any():
         raise DataError("all weights are zero; at least one row needs a positive weight", where="sample_weight")
     return weights
+
+
+def checked_count(n_samples: Any) -> int:
+    if isinstance(n_samples, bool) or not isinstance(n_samples, Real) or float(n_samples) % 1 or float(n_samples) < 1:
+        raise UsageError(f"n_samples is {n_samples!r}; a whole number of at least 1 is accepted", where="n_samples")
+    return int(float(n_samples))
 
 
 def generator(random_state: Any) -> np.random.Generator:
@@ -178,9 +185,7 @@ class Density(Tabular, DensityMixin, BaseEstimator):
     def sample(self, n_samples: int = 1, random_state: Any = None) -> np.ndarray:
         """Rows drawn from the density."""
         check_is_fitted(self)
-        if isinstance(n_samples, bool) or int(n_samples) != n_samples or n_samples < 1:
-            raise UsageError(f"n_samples is {n_samples!r}; a whole number of at least 1 is accepted", where="n_samples")
-        group = np.zeros(int(n_samples), dtype=np.int64)
+        group = np.zeros(checked_count(n_samples), dtype=np.int64)
         return as_array(self.model_.sample(group, generator(random_state)))
 
     def __add__(self, other: Any) -> Any:

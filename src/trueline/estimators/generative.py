@@ -13,7 +13,7 @@ from ..beyond.density import DensityModel
 from ..beyond.generative import FOLDS, GenerativeModel
 from ..errors import DataError, UsageError, nearest
 from .checking import refuse_target
-from .density import Density, Tabular, checked_weights, density_plot, generator, names_of
+from .density import Density, Tabular, checked_count, checked_weights, density_plot, generator, names_of
 from .ngram import NGram
 from .tables import as_array, column_number, read_table
 
@@ -254,7 +254,9 @@ class GenerativeClassifier(Tabular, ClassifierMixin, BaseEstimator):
         """(rows, classes) drawn from the model; entities' own densities are not used."""
         check_is_fitted(self)
         rng = generator(random_state)
-        codes = rng.choice(len(self.classes_), size=n_samples, p=self.class_prior_ / self.class_prior_.sum())
+        codes = rng.choice(
+            len(self.classes_), size=checked_count(n_samples), p=self.class_prior_ / self.class_prior_.sum()
+        )
         return as_array(self.model_.density.sample(codes, rng)), self.classes_[codes]
 
     def sufficient_statistics(self, X: Any) -> np.ndarray:
