@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 from typing import NamedTuple
 
 import numpy as np
+import polars as pl
 import pytest
 from sklearn.base import is_classifier
 from sklearn.utils.estimator_checks import check_estimator
@@ -12,6 +14,7 @@ from sklearn.utils.estimator_checks import check_estimator
 import trueline as tl
 from trueline.beyond.network import NetworkModel
 from trueline.certify.records import Status
+from trueline.cli import main
 from trueline.parts.activations import activation
 from trueline.parts.losses import loss
 
@@ -171,6 +174,19 @@ def test_two_classes_by_any_name(data, tmp_path, kind, labels):
     for row, label in zip(X, named.tolist()):
         dicts.learn_one(dict(zip("abc", row)), label)
     assert [dicts.predict_one(dict(zip("abc", row))) for row in X[:20]] == stream.predict(X[:20]).tolist()
+
+
+def test_the_command_line_gives_the_labels_that_python_gives(data, tmp_path, capsys):
+    X, y = data
+    frame = pl.DataFrame(X, schema=["a", "b", "c"])
+    model = tl.NeuralNetwork((12,), loss="logistic", rate=0.02, random_state=0).fit(frame, np.where(y > 0, "yes", "no"))
+    model.save(tmp_path / "n.tl")
+    frame.write_csv(tmp_path / "n.csv")
+    with contextlib.suppress(SystemExit):
+        main(["predict", str(tmp_path / "n.tl"), str(tmp_path / "n.csv")])
+    made = pl.read_csv(capsys.readouterr().out.encode())
+    assert made["prediction"].to_list() == model.predict(frame).tolist()
+    np.testing.assert_allclose(made["probability"], model.predict_proba(frame)[:, 1], rtol=1e-9)
 
 
 def test_labels_that_do_not_fit(data):

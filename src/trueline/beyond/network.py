@@ -63,6 +63,11 @@ class NetworkModel:
     def examples(self) -> int:
         return int(self.numbers[EXAMPLES])
 
+    @property
+    def probabilistic(self) -> bool:
+        """Whether predictions are probabilities of the second class."""
+        return self.classes is not None and getattr(self.loss, "name", "") == "logistic"
+
     def _name(self, names: list[str]) -> None:
         """The first names draw the weights; later ones add columns whose weights start at 0."""
         if len(set(names)) != len(names):
