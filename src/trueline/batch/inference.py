@@ -78,7 +78,7 @@ def figures(risk: Risk, point: Point, weights: np.ndarray, *, errors: bool) -> d
     found: dict[str, Any] = {"n": len(risk.y), "sum_of_weights": float(weights.sum())}
     if getattr(risk.loss, "name", "") == "logistic" and risk.offset is None:
         # Its loss is its log-likelihood, and the empty model's is that of a coin.
-        total, heads = float(weights.sum()), float(risk.c[risk.y > 0.0].sum())
+        total, heads = float(weights.sum()), float(np.sum(risk.c, where=risk.y > 0.0))
         found["deviance"] = 2.0 * total * point.loss
         found["null_deviance"] = -2.0 * total * _coin(heads, heads if risk.design.intercept else 0.5)
         return found | _criteria(risk, point, weights, -total * point.loss, errors)
