@@ -60,7 +60,8 @@ def examples(opened: Any) -> int | None:
     """Rows that the model has learned from, if it says so."""
     if opened.kind == "linear":
         return opened.record.statistics.get("n")
-    return int(opened.record.examples)
+    seen = getattr(opened.record, "examples", None)
+    return None if seen is None else int(seen)
 
 
 def told(found: dict[str, Any]) -> str:
@@ -73,13 +74,14 @@ def told(found: dict[str, Any]) -> str:
         ("model", f"{found['estimator'] or found['learner'] or found['kind']}, {found['path']}"),
         (
             "target",
-            f"{found['target']}" + (f" ({', '.join(map(str, found['classes'][:6]))})" if found["classes"] else ""),
+            f"{found['target'] or ''}"
+            + (f" ({', '.join(map(str, found['classes'][:6]))})" if found["classes"] else ""),
         ),
         (
             "trained on",
             f"{found['n']:,} rows" + (f" of {found['source']}" if found["source"] else "")
             if found["n"]
-            else "nothing yet",
+            else ("" if found["n"] is None else "nothing yet"),
         ),
         (
             "columns",
@@ -89,11 +91,13 @@ def told(found: dict[str, Any]) -> str:
             or ", ".join(found["terms"]),
         ),
     ]
+    facts = [(name, value.strip()) for name, value in facts if value.strip()]
     facts += [(name, str(found[name])) for name in ("where", "derive") if found[name]]
     if found["missing"] not in (None, "refuse"):
         facts.append(("missing", found["missing"]))
     lines = [f"{paint(name.rjust(11), 'dim')}  {clip(value, max(20, width() - 13))}" for name, value in facts]
-    lines += ["", coefficient_table(found["coefficients"], width())]
+    if found["coefficients"]:
+        lines += ["", coefficient_table(found["coefficients"], width())]
     if found["certificate"] is not None:
         lines += ["", certificate_text(found["certificate"])]
     if found["command"]:

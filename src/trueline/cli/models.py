@@ -45,7 +45,8 @@ class Opened:
         """The terms that the record's weights belong to, in its order."""
         if self.kind == "linear":
             return list(self.record.terms)
-        return list(self.meta.get("stream_terms") or self.record.names or [f"x{j}" for j in range(self.record.width)])
+        known = self.meta.get("stream_terms") or getattr(self.record, "names", None)
+        return list(known or [f"x{j}" for j in range(getattr(self.record, "width", 0))])
 
     def certificate(self) -> Any:
         """What it proves now."""

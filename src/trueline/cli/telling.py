@@ -18,6 +18,8 @@ def coefficient_rows(opened: Any) -> list[dict[str, Any]]:
     record = opened.record
     if opened.kind == "linear":
         return linear_rows(record)
+    if not hasattr(record, "examples") or not hasattr(record, "coef"):
+        return []  # a model beyond the line: its numbers are not coefficients of columns
     coef, constant = (
         np.atleast_2d(record.coef),
         np.ravel(record.intercept_ if hasattr(record, "intercept_") else record.intercept),
