@@ -186,13 +186,15 @@ def _maker(verb: str, batch: int = 0) -> Callable[[], bytes]:
     tail = ',"label":1.5}' if verb == "learn" else "}"
     path = f"/v1/models/m/{verb}"
 
-    def one() -> str:
-        nonlocal count
-        count += 1
-        return f'{{"id":"{run}{count}","features":{features}{tail}'
+    head, rest = f'{{"id":"{run}', f'","features":{features}{tail}'
+    between = f"{rest},{head}"
+    step = batch or 1
 
     def make() -> bytes:
-        raw = (one() if not batch else "[" + ",".join(one() for _ in range(batch)) + "]").encode()
+        nonlocal count
+        body = head + between.join(map(str, range(count, count + step))) + rest
+        raw = (f"[{body}]" if batch else body).encode()
+        count += step
         return b"POST %s HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: %d\r\n\r\n%s" % (path.encode(), len(raw), raw)
 
     return make
@@ -202,14 +204,19 @@ def _store_alone(folder: Path, seconds: float, group: int) -> float:
     """Journal rows per second in groups of this many, durable, with no HTTP and no model: what the service cannot exceed."""
     import struct
 
-    from trueline.serve.store import CHECKPOINT_EVERY, Store
+    from trueline.serve.rows import parts
+    from trueline.serve.store import CHECKPOINT_EVERY, Entry, Store
 
     store = Store(folder / f"alone{group}.db")
     row, seq, start = struct.pack("30d", *FEATURES.values()), 0, time.perf_counter()
     while time.perf_counter() - start < seconds:
         store.begin()
-        store.put("journal", [(1, seq + k + 1, f"i{seq + k}", b"1.5", 1.0, None, row, 0.0) for k in range(group)])
-        store.seal()
+        learns = []
+        for k in range(group):
+            entry = Entry(None, row, None, 0, 0.0)
+            entry.label, entry.seq = b"1.5", seq + k + 1
+            learns.append((1, f"i{seq + k}", entry))
+        store.fill(parts([], learns, 0.0))
         store.commit()
         seq += group
         if store.rows >= CHECKPOINT_EVERY:

@@ -23,6 +23,7 @@ WIDEST = 1_000  # features of a compiled decoder
 _decode = msgspec.json.Decoder().decode
 _encode = msgspec.json.Encoder().encode
 _values = msgspec.structs.astuple
+_new: Any = tuple.__new__  # a named tuple without the call in Python: one for every row
 
 
 class Refused(Exception):
@@ -127,10 +128,10 @@ class Intake:
         if id is not None and not (0 < len(id) <= LONGEST_ID and id.isprintable()):
             raise DataError("an odd id")
         if not self.learning:
-            return Row(id, stored)
+            return _new(Row, (id, stored, None, 1.0))
         if type(row.weight) is not float or not 0.0 < row.weight <= 1e9 or (stored is None and id is None):
             raise DataError("an odd weight")
-        return Row(id, stored, self.live.label(row.label), row.weight)
+        return _new(Row, (id, stored, self.live.label(row.label), row.weight))
 
     # ---- a closer look, field by field
     def rows(self, items: list[Any]) -> list[Row]:

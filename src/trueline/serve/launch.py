@@ -97,6 +97,10 @@ def serve(
     _free(host, port)
     if restore is not None:
         _restored(restore, store)
+    # One thread of arithmetic, for a BLAS that is loaded from here on: its other threads would spin beside the loop and
+    # the disk, and a backup that goes to a machine with more cores replays to the same bits.
+    for variable in ("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "OMP_NUM_THREADS"):
+        os.environ[variable] = "1"
     from .store import Store
 
     try:

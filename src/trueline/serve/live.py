@@ -151,7 +151,7 @@ class Live:
         overflows is skipped, in every replay alike.
         """
         X = self.shape.rows([e[1] for e in entries], len(self.columns), self.places)
-        y = np.array([self.target(e[2]) for e in entries])
+        y = np.array([self.target(e[2]) if self.classes else float(e[2]) for e in entries])
         weights = [e[3] for e in entries]
         c = None if all(w == 1.0 for w in weights) else np.array(weights)
         back = undo(self.record) if len(entries) > 1 else None

@@ -13,13 +13,14 @@ import fcntl
 import hashlib
 import os
 import sqlite3
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
 from ..errors import ModelError
+from .rows import Part, statements
 from .tables import COLUMNS, LAYOUT, SCHEMA, TABLES, described, digest
 
 CHECKPOINT_EVERY = 4_000  # rows between checkpoints
@@ -152,6 +153,7 @@ class Store:
         run(f"PRAGMA synchronous={'FULL' if durability == 'full' else 'OFF'}")
         run("PRAGMA wal_autocheckpoint=0")
         run("PRAGMA temp_store=MEMORY")
+        run("PRAGMA cache_size=-16000")  # 16 MB: a large group stays in memory until its COMMIT
         if fresh:
             run("BEGIN IMMEDIATE")
             for statement in TABLES.split(";"):
@@ -315,7 +317,15 @@ class Store:
             self._guarded(lambda: self.writer.executemany(f"{verb} INTO {table} VALUES({marks})", made))
             self.rows += len(made)
 
-    def run(self, statement: str, values: tuple[Any, ...] = ()) -> Any:
+    def fill(self, parts: Iterable[Part]) -> None:
+        """Everything that a group writes, up to its number."""
+        for columns, rows in parts:
+            for statement, values in statements(columns, rows):
+                self.run(statement, values)
+            self.rows += len(rows)
+        self.seal()
+
+    def run(self, statement: str, values: Sequence[Any] = ()) -> Any:
         return self._guarded(lambda: self.writer.execute(statement, values))
 
     def _put_meta(self, key: str, value: Any) -> None:

@@ -26,10 +26,13 @@ from ..errors import DataError, ModelError, TruelineError
 from ..modelfile import dumps
 from .intake import Refused, Row
 from .live import CHUNK, Label, Live
+from .rows import parts
 from .store import CHECKPOINT_EVERY, Entry, Store, StoreFailure, StoreFull
 
 _encode = msgspec.json.Encoder().encode
+_new: Any = tuple.__new__  # a named tuple without the call in Python: one for every label
 LARGEST_GROUP = 4_096  # rows
+OVERDUE = 4 * CHECKPOINT_EVERY
 UNKNOWN = "the store failed: the outcome is unknown; retry with the same id after the service is back"
 SHOWN = 12  # recent rows on the page
 
@@ -187,6 +190,8 @@ class Writer:
                 while self._jobs and self.failed is None:
                     await asyncio.sleep(0)  # what arrived with the first request joins its group
                     await self._commit(self._take())
+                    if self.store.rows >= OVERDUE and self.failed is None:
+                        await self._upkeep()  # under a load that never pauses the log must not grow for ever
                 while self._actions and self.failed is None:
                     await self._act(*self._actions.pop(0))
                 if self.failed is None:
@@ -219,15 +224,8 @@ class Writer:
             ):  # rare: the requests that hold such rows are refused, and the others begin again
                 group, jobs = self._resolve(jobs, wrong)
                 self._predict(group)
-            self.store.put("prediction", [
-                (e.pid, mid, id, e.features, e.output, e.position, e.at) for id, mid, e in group.predictions
-            ])  # fmt: skip
-            self.store.put("journal", [
-                (mid, e.seq, id, e.label, e.weight, e.pid, None if e.pid is not None else e.features, group.at)
-                for mid, id, e in group.learns
-            ])  # fmt: skip
             if group.predictions or group.learns:
-                self.store.seal()
+                self.store.fill(parts(group.predictions, group.learns, group.at))
                 await asyncio.get_running_loop().run_in_executor(self._thread, self.store.commit)
             else:
                 self.store.rollback()
@@ -271,7 +269,7 @@ class Writer:
         group, kept = Group(self.now(), wrong), []
         wanted: dict[int, list[str]] = {}
         for job in jobs:
-            wanted.setdefault(job.mid, []).extend([row.id for row in job.rows if row.id is not None])
+            wanted.setdefault(job.mid, []).extend([row[0] for row in job.rows if row[0] is not None])
         known = {mid: self.store.known(mid, ids) if ids else {} for mid, ids in wanted.items()}
         for job in jobs:
             live = self.by_mid.get(job.mid)
@@ -314,7 +312,7 @@ class Writer:
         for mid, entries in by_model.items():
             shadows = [live for live in self.by_mid.values() if live.parent == mid]
             for at in range(0, len(entries), CHUNK):
-                part = [Label(e.seq, e.features, e.label or b"", e.weight, e.output) for e in entries[at : at + CHUNK]]
+                part = [_new(Label, (e.seq, e.features, e.label, e.weight, e.output)) for e in entries[at : at + CHUNK]]
                 self.by_mid[mid].apply(part)
                 for shadow in shadows:
                     shadow.apply([label._replace(output=None) for label in part])
