@@ -6,9 +6,11 @@ import contextlib
 import copy
 import json
 import os
+import re
 import subprocess
 import sys
 from collections import OrderedDict
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -234,3 +236,20 @@ def test_compiled_code_reads_a_dict_or_leaves_it(floats, tmp_path):
         assert found[at][1] == [2.0, 3.0, 1.0]
     assert found[5][1][:1] == [-1.0] and np.isnan(found[5][1][1])
     assert _dicts.floats_as_expected() == (sys.implementation.name == "cpython")
+
+
+def test_rivers_own_evaluation_takes_the_estimators_as_the_page_says():
+    river = pytest.importorskip("river", reason="River comes with the extra 'bench'")
+    page = (Path(__file__).parent.parent / "docs" / "online.md").read_text()
+    code = re.search(r"```py\n(.*?)```", page, re.S)
+    assert code is not None and river.__version__
+    found = {"tl": tl}
+    printed = []
+    for line in code[1].splitlines():
+        if line.startswith("evaluate."):
+            call, _, said = line.partition("  # ")
+            printed.append(str(eval(call, found)))
+            assert said.startswith(printed[-1][:12]), (said, printed[-1])
+        else:
+            exec(line, found)
+    assert len(printed) == 2

@@ -94,15 +94,17 @@ class Kernel:
 @overload
 def kernel(function: Function) -> Function: ...
 @overload
-def kernel(*, reassociate: bool = ..., light: bool = ...) -> Callable[[Function], Function]: ...
-def kernel(function: Any = None, *, reassociate: bool = False, light: bool = False) -> Any:
+def kernel(*, reassociate: bool = ..., light: bool = ..., inlined: bool = ...) -> Callable[[Function], Function]: ...
+def kernel(function: Any = None, *, reassociate: bool = False, light: bool = False, inlined: bool = False) -> Any:
     """Mark a function as a kernel; ``reassociate=True`` lets its sums vectorise.
 
-    With ``light=True`` it always starts lightly: see ``start_lightly``.
+    With ``light=True`` it always starts lightly: see ``start_lightly``. ``inlined=True`` is for what is called once a row:
+    a call counts references to the arrays that it is given, which costs more than a short row.
     """
 
     def mark(inner: Callable[..., Any]) -> Kernel:
-        return Kernel(inner, {"fastmath": REASSOCIATE} if reassociate else {}, light)
+        options: dict[str, Any] = {"fastmath": REASSOCIATE} if reassociate else {}
+        return Kernel(inner, options | {"forceinline": True} if inlined else options, light)
 
     return mark if function is None else mark(function)
 
@@ -324,7 +326,10 @@ def _cache_class() -> Any:
                     payload = caching.pickle.loads(path.read_bytes())
                     used(path)
                     self._keep_ready(signature, payload)
-                    return self._impl.rebuild(context, payload)
+                    made = self._impl.rebuild(context, payload)
+                    # A class of the script itself comes back from the file as a twin: under the twin's signature the
+                    # code would not be found again, and every call would load it anew.
+                    return made._replace(signature=made.signature.replace(args=tuple(signature)))
                 except FileNotFoundError:
                     pass
             type(self).misses += 1

@@ -5,8 +5,9 @@ columns nearly half of them, in one serial chain of additions, and a row that wa
 which the processor cannot forward from its store queue. Here the rest is taken by 16, 8, 4, 2 and 1, the same split
 when reading and when writing. Arrays of another kind take the plain loop.
 
-Rows to come are asked for AHEAD of time: the processor's own prefetcher stops at every page of 4 kB, and a
-loop that waits there reads well below the speed of memory; nearer than half a page gains little, further nothing more.
+Rows to come are asked for in advance, since the processor's own prefetcher stops at every page of 4 kB: not during
+x·w, which waits for memory anyway and would only be slowed down, but while a row is added to the weights, when all that
+is touched lies in the nearest cache and memory would stand idle. Only rows so SHORT that both walks overlap ask at once.
 
 A sparse row is read one entry at a time: compilers choose the gather instruction, which processors with the mitigation
 against leaking gathered data run several times slower than single reads.
@@ -18,7 +19,8 @@ from typing import Any
 
 LANES = 4  # doubles a register: wider ones cross a cache line at every second read
 UNROLLED = 4  # registers a round, so that additions need not wait for each other
-AHEAD = 512  # doubles
+SHORT = 64  # doubles
+NEAR, FAR = 256, 512  # doubles to ask for in advance, by rows up to NEAR and by longer ones
 
 
 def row_dot(X, i, w):  # type: ignore[no-untyped-def]
@@ -88,13 +90,22 @@ def register(fastmath: set[str]) -> None:
             done = builder.add(done, builder.and_(length, intp(size)))
             size //= 2
 
-    def prefetch(builder: Any, pointer: Any, place: Any, ahead: int) -> None:
+    def prefetch(builder: Any, pointer: Any, place: Any, ahead: Any) -> None:
         """Ask for what lies ``ahead`` entries further on; beyond the end of an array that asks for nothing."""
         whole, byte = ir.IntType(32), ir.IntType(8).as_pointer()
         kind = ir.FunctionType(ir.VoidType(), [byte, whole, whole, whole])
         fetch = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0")
-        far = builder.gep(pointer, [builder.add(place, place.type(ahead))])
+        far = builder.gep(pointer, [builder.add(place, ahead)])
         builder.call(fetch, [builder.bitcast(far, byte), whole(0), whole(3), whole(1)])
+
+    def ask(builder: Any, x: Any, place: Any, length: Any, short: bool) -> None:
+        """Ask for the two cache lines that a round takes, some rounds in advance, if rows of this length ask here."""
+        here = builder.icmp_unsigned("<=" if short else ">", length, length.type(SHORT))
+        with builder.if_then(here):
+            near = builder.icmp_unsigned("<=", length, length.type(NEAR))
+            ahead = length.type(FAR) if short else builder.select(near, length.type(NEAR), length.type(FAR))
+            for line in (0, 8):
+                prefetch(builder, x, builder.add(place, length.type(line)), ahead)
 
     def dot_code(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         x, w, length = pointers(context, builder, signature, *arguments)
@@ -108,8 +119,8 @@ def register(fastmath: set[str]) -> None:
             lanes //= 2
 
         def visit(place: Any, lanes: int, k: int) -> None:
-            if lanes == LANES and k % 2 == 0:  # once a cache line
-                prefetch(builder, x, place, AHEAD)
+            if lanes == LANES and k == 0:
+                ask(builder, x, place, length, short=True)
             product = builder.fmul(read(builder, x, place, lanes), read(builder, w, place, lanes), flags=flags)
             builder.store(builder.fadd(builder.load(sums[lanes, k]), product, flags=flags), sums[lanes, k])
 
@@ -146,6 +157,8 @@ def register(fastmath: set[str]) -> None:
             lanes *= 2
 
         def visit(place: Any, lanes: int, k: int) -> None:
+            if lanes == LANES and k == 0:
+                ask(builder, x, place, length, short=False)
             moved = builder.fmul(read(builder, x, place, lanes), scales[lanes], flags=flags)
             new = builder.fadd(read(builder, w, place, lanes), moved, flags=flags)
             builder.store(new, at(builder, w, place, lanes), align=8)
@@ -172,8 +185,8 @@ def register(fastmath: set[str]) -> None:
         rounds = builder.udiv(builder.sub(last, first), intp(width))
         with cgutils.for_range(builder, rounds) as loop:
             start = builder.add(first, builder.mul(loop.index, intp(width)))
-            prefetch(builder, data, start, AHEAD)
-            prefetch(builder, indices, start, AHEAD)
+            prefetch(builder, data, start, intp(FAR))
+            prefetch(builder, indices, start, intp(FAR))
             for k in range(width):
                 visit(builder.add(start, intp(k)), k % UNROLLED)
         with cgutils.for_range_slice(

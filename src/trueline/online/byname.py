@@ -54,23 +54,15 @@ class ByName:
         """Learn one example of named features; the prediction made before the update."""
         layout = self._last_layout
         target = y if type(y) is float and self._real and -1e100 <= y <= 1e100 else self._target(y)
-        if layout is not None and type(features) is dict and len(features) == layout.size and weight == 1.0:
-            entry = layout.learn
-            if entry is not None:  # as _at_once, without its call: this is the way of nearly every example
-                score = entry(
-                    id(features),
-                    layout.place,
-                    target,
-                    layout.kind,
-                    layout.share,
-                    self.loss,
-                    self.geometry,
-                    self.general,
-                )
+        quick = None if layout is None or weight != 1.0 else layout.quick_learn
+        if quick is not None and type(features) is dict:  # as _at_once, without its call: nearly every example's way
+            entry, size, place, kind, share, loss, geometry, general = quick
+            if len(features) == size:
+                score = entry(id(features), place, target, kind, share, loss, geometry, general)
                 if score == score:
                     if self.sums is not None or self.kept is not None:
                         self._count_one(layout, target, 1.0, score)
-                    return score if self._identity else self.loss.mean(score)
+                    return score if self._identity else loss.mean(score)
         if weight != 1.0:
             inputs.weights([weight], 1)
         features = inputs.named(features)
@@ -127,10 +119,13 @@ class ByName:
     def predict_one(self, features: dict[str, float]) -> Any:
         """The prediction for one example of named features; names never seen count nothing."""
         layout = self._last_layout
-        if layout is not None and type(features) is dict and len(features) == layout.size and layout.score is not None:
-            score = layout.score(id(features), layout.place, layout.kind, self.general)
-            if score == score:
-                return score if self._identity else self.loss.mean(score)
+        quick = None if layout is None else layout.quick_score
+        if quick is not None and type(features) is dict:
+            entry, size, place, kind, general = quick
+            if len(features) == size:
+                score = entry(id(features), place, kind, general)
+                if score == score:
+                    return score if self._identity else self.loss.mean(score)
         features = inputs.named(features)
         last, layout = layout, self._layout(features, grow=False)
         if layout is not last and layout.score is not None and type(features) is dict:

@@ -81,7 +81,7 @@ def owing_score(rows: Any, i: int, table: Any, numbers: Any) -> float:
     return score
 
 
-@kernel(reassociate=True)
+@kernel(reassociate=True, inlined=True)
 def linked_score(rows: Any, i: int, geometry: Any, table: Any, numbers: Any) -> float:
     """x_i · w where the weights are a function of the duals."""
     total = numbers[s.TOTAL]
@@ -92,7 +92,7 @@ def linked_score(rows: Any, i: int, geometry: Any, table: Any, numbers: Any) -> 
     return score
 
 
-@kernel
+@kernel(inlined=True)
 def moved(geometry: Any, table: Any, numbers: Any, j: int, gradient: float, step: float) -> None:
     """Move one coordinate; a linked geometry's total follows, an adaptive one's range too."""
     before = table[s.DUAL, j]
@@ -110,7 +110,7 @@ def moved(geometry: Any, table: Any, numbers: Any, j: int, gradient: float, step
         table[s.HIGH, j] = max(table[s.HIGH, j], dual)
 
 
-@kernel
+@kernel(inlined=True)
 def move_row(rows: Any, i: int, geometry: Any, table: Any, numbers: Any, slope: float, step: float) -> None:
     """Move the coordinates of row i one by one (linked or adaptive geometries)."""
     if numbers[s.INTERCEPT] > 0.0:
@@ -123,7 +123,7 @@ def move_row(rows: Any, i: int, geometry: Any, table: Any, numbers: Any, slope: 
             sum_masses(geometry, table, numbers)
 
 
-@kernel
+@kernel(inlined=True)
 def note_row(rows: Any, i: int, numbers: Any, share: float) -> None:
     """The largest range and entry of a row, absent entries and the intercept included, times √share."""
     low = 1.0 if numbers[s.INTERCEPT] > 0.0 else math.inf
@@ -147,7 +147,7 @@ def lowest(geometry: Any, table: Any, numbers: Any) -> float:
     return low
 
 
-@kernel
+@kernel(inlined=True)
 def general_score(rows: Any, i: int, geometry: Any, table: Any, numbers: Any) -> float:
     """x_i · w whatever the weights are."""
     if numbers[s.LINKED] > 0.0:
@@ -196,7 +196,7 @@ def finish_batch(geometry: Any, table: Any, numbers: Any, step: float) -> None:
     numbers[s.WAITING] = 0.0
 
 
-@kernel
+@kernel(inlined=True)
 def count_row(
     rows: Any, i: int, loss: Any, table: Any, numbers: Any, score: float, target: float, c: float, suffered: float,
     slope: float, norm2: float, share: float,
@@ -223,7 +223,7 @@ def count_row(
         numbers[s.NEWER_OWN] += share * one
 
 
-@kernel
+@kernel(inlined=True)
 def frozen_score(rows: Any, i: int, table: Any, row: int, numbers: Any) -> float:
     """x_i · the weights frozen in a row of the table."""
     return rows.dot(i, table[row, 1:]) + (table[row, 0] if numbers[s.INTERCEPT] > 0.0 else 0.0)

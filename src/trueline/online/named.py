@@ -93,7 +93,7 @@ class Layout:
 
     __slots__ = (
         "c", "cells", "columns", "dense", "frame", "given", "held", "key_places", "keys", "kind", "learn", "out", "pack",
-        "place", "rows", "score", "share", "size", "spots", "take", "values", "y",
+        "place", "quick_learn", "quick_score", "rows", "score", "share", "size", "spots", "take", "values", "y",
     )  # fmt: skip
 
     def __init__(self, keys: list[str], columns: list[int], width: int) -> None:
@@ -125,6 +125,9 @@ class Layout:
         self.share: Any = None
         self.learn: Any = None
         self.score: Any = None
+        # Entry, size and arguments in one tuple: an example then pays for one look, not for eight.
+        self.quick_learn: tuple[Any, ...] | None = None
+        self.quick_score: tuple[Any, ...] | None = None
 
     def bind(self, head: Any, due: np.ndarray) -> None:
         """Write down where this head's state lies, and the round after which a record is due; layouts are dropped when
@@ -143,11 +146,13 @@ class Layout:
         if usable():
             self.share = share
             self.learn = direct(learn_dict, 0, self.place, 0.0, self.kind, share, loss, geometry, general)
+            self.quick_learn = (self.learn, self.size, self.place, self.kind, share, loss, geometry, general)
 
     def bind_score(self, general: Any) -> None:
         """The compiled entry that predicts."""
         if usable():
             self.score = direct(score_dict, 0, self.place, self.kind, general)
+            self.quick_score = (self.score, self.size, self.place, self.kind, general)
 
     def fill(self, features: dict[str, Any]) -> None:
         """Write the values."""
