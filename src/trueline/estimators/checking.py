@@ -80,6 +80,8 @@ def refuse_values(X: Any, estimator: Any = None, *, missing: bool = False) -> No
 
 def refuse_target(y: Any, *, numeric: bool = True) -> None:
     """Raise for the first entry of a target that is NaN or infinity, or a word for a number; return if there is none."""
+    if getattr(getattr(y, "dtype", None), "kind", "") == "c":
+        return
     try:
         values = np.asarray(y, dtype=np.float64)
     except (TypeError, ValueError):
@@ -119,7 +121,7 @@ def _missing(value: Any) -> bool:
 
 def _what(value: Any) -> str:
     if isinstance(value, str):
-        return repr(value)
+        return repr(str(value))
     if _missing(value):
         return "nothing"
     if isinstance(value, (int, float, np.number)):
@@ -155,8 +157,8 @@ def _columns(X: Any, names: list[str]) -> Any:
 def _numbers(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Values as float64, and which of them are words or dates."""
     words = np.zeros(len(values), dtype=bool)
-    if values.dtype.kind in "mM":
-        return np.zeros(len(values)), ~words
+    if values.dtype.kind in "cmM":  # scikit-learn has a sentence for complex numbers
+        return np.zeros(len(values)), words if values.dtype.kind == "c" else ~words
     try:
         return np.asarray(values, dtype=np.float64), words
     except (TypeError, ValueError):
