@@ -179,13 +179,14 @@ def finish_batch(geometry: Any, table: Any, numbers: Any, step: float) -> None:
     norm2 = 0.0
     before = geometry.conjugate(numbers[s.TOTAL], numbers[s.SHIFT]) if numbers[s.LINKED] > 0.0 else 0.0
     along = 0.0
+    total, shift = numbers[s.TOTAL], numbers[s.SHIFT]  # of the weights before: each move changes the total
     for j in range(int(numbers[s.WIDTH]) + 1):
         gradient = table[s.PENDING, j] / count
         table[s.PENDING, j] = 0.0
         if gradient != 0.0:
             norm2 += gradient * gradient
             if numbers[s.LINKED] > 0.0:
-                along += gradient * geometry.weight(table[s.DUAL, j], numbers[s.TOTAL], numbers[s.SHIFT])
+                along += gradient * geometry.weight(table[s.DUAL, j], total, shift)
             moved(geometry, table, numbers, j, gradient, step)
     if numbers[s.LINKED] > 0.0:
         sum_masses(geometry, table, numbers)
