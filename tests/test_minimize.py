@@ -273,7 +273,7 @@ def test_refusals_name_the_place_and_the_remedy():
         minimize(X, y, penalty="group_l1")
     with pytest.raises(tl.DataError, match="one class"):
         minimize(X, np.ones(N), "logistic")
-    with pytest.raises(tl.DataError, match="1 NaN or infinite values, the first in row 3, column 1"):
+    with pytest.raises(tl.DataError, match="1 unusable entry: column 'x1' has NaN in row 3"):
         minimize(np.where(np.arange(N * D).reshape(N, D) == 19, np.nan, X), y)
     with pytest.raises(tl.DataError, match=r"y holds -1\.0 in row"):
         minimize(X, -np.ones(N), "poisson")

@@ -12,10 +12,10 @@ from hypothesis import given, settings
 from sklearn.linear_model import enet_path
 
 import trueline as tl
-from trueline.batch.activeset import Path, dense_path
+from trueline.batch.activeset import DenseInner, working_set_path
 from trueline.batch.centred import DenseTable, SparseTable
 from trueline.batch.lasso import LassoProblem, bridged, gaps_of, largest_penalty, penalty_grid, table_of
-from trueline.batch.sparsepath import SparseInner, sparse_path
+from trueline.batch.sparsepath import SparseInner
 from trueline.batch.triangle import append_columns, remove_column, solve_upper
 from trueline.certify.lasso import LassoGaps
 
@@ -121,9 +121,8 @@ def test_no_nonzero_of_the_exact_solution_is_left_out(seed, sparse):
     table = SparseTable(sp.csc_matrix(X)) if sparse else DenseTable(X)
     alphas = np.abs(X.T @ y).max() / 20 * np.geomspace(0.9, 0.05, 6)
     c = table.correlate(y[None])[0]
-    path: Path = (sparse_path if sparse else dense_path)(
-        table, y, alphas, 1.0, positive=False, tolerance=1e-9, correlations=c
-    )
+    inner = (SparseInner if sparse else DenseInner)(table, y, 1e-9)
+    path = working_set_path(table, inner, y, alphas, 1.0, positive=False, tolerance=1e-9, correlations=c)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         _, exact, _ = enet_path(X, y, alphas=alphas, l1_ratio=1.0, tol=1e-15, max_iter=100_000)

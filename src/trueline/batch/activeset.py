@@ -104,31 +104,6 @@ class DenseInner:
         return True
 
 
-def dense_path(
-    table: DenseTable,
-    y: np.ndarray,
-    alphas: np.ndarray,
-    l1_ratio: float,
-    *,
-    positive: bool,
-    tolerance: float,
-    correlations: np.ndarray,
-    known: np.ndarray | None = None,
-) -> Path:
-    """The path on a dense table; ``y`` is the table's scaled and centred target."""
-    return working_set_path(
-        table,
-        DenseInner(table, y, tolerance),
-        y,
-        alphas,
-        l1_ratio,
-        positive=positive,
-        tolerance=tolerance,
-        correlations=correlations,
-        known=known,
-    )
-
-
 def working_set_path(
     table: Centred,
     inner: Inner,

@@ -21,9 +21,9 @@ import numpy as np
 
 from ..certify.lasso import LassoGaps, lasso_gaps, ridge_gaps
 from ..certify.records import Assumption, GapCertificate, Status
-from .activeset import Path, dense_path, extreme, gram_path
+from .activeset import DenseInner, Path, extreme, gram_path, working_set_path
 from .centred import Centred, DenseTable, SparseTable
-from .sparsepath import sparse_path
+from .sparsepath import SparseInner
 
 GRAM_COLUMNS = 2000
 FEW = 200  # columns up to which a Gram matrix of enough rows is always worth having
@@ -175,10 +175,11 @@ class LassoProblem:
             if not (path.gaps.relative[places] <= tolerance).all():
                 path = None
         if path is None:
-            route: Any = sparse_path if isinstance(self.table, SparseTable) else dense_path
-            path = route(
-                self.table, y, grid, ratio, positive=positive, tolerance=tolerance, correlations=c, known=known
-            )
+            inner: Any = SparseInner if isinstance(self.table, SparseTable) else DenseInner
+            path = working_set_path(
+                self.table, inner(self.table, y, tolerance), y, grid, ratio, positive=positive, tolerance=tolerance,
+                correlations=c, known=known,
+            )  # fmt: skip
         chosen = Path(
             alphas,
             path.coefs if np.array_equal(grid, alphas) else path.coefs[:, places],  # the whole path: no second copy

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from ..data.refusals import refuse_values
 from ..errors import DataError, UsageError
 from .design import Design, is_sparse
 from .methods import make_penalty
@@ -43,12 +44,7 @@ def as_matrix(X: Any, *, checked: bool = False) -> Any:
     with np.errstate(over="ignore", invalid="ignore"):
         total = values.sum(dtype=np.float64)
     if not np.isfinite(total):
-        bad = ~np.isfinite(values)
-        if bad.any():
-            place = "" if values.ndim == 1 else " in row {}, column {}".format(*np.argwhere(bad)[0])
-            raise DataError(
-                f"X holds {int(bad.sum())} NaN or infinite values, the first{place}; give numbers", where="X"
-            )
+        refuse_values(X)  # the sum may overflow without any entry being at fault
     return X
 
 

@@ -15,7 +15,6 @@ from __future__ import annotations
 import numpy as np
 
 from .._jit import kernel
-from .activeset import Path, working_set_path
 from .centred import SparseTable
 from .newtonset import ActiveSet
 from .products import picked_add, picked_sum
@@ -312,28 +311,3 @@ class SparseInner:
         self.b = np.zeros_like(self.b)
         self.slope = np.zeros_like(self.b)
         return True
-
-
-def sparse_path(
-    table: SparseTable,
-    y: np.ndarray,
-    alphas: np.ndarray,
-    l1_ratio: float,
-    *,
-    positive: bool,
-    tolerance: float,
-    correlations: np.ndarray,
-    known: np.ndarray | None = None,
-) -> Path:
-    """The path on a sparse table; ``y`` is the table's scaled and centred target."""
-    return working_set_path(
-        table,
-        SparseInner(table, y, tolerance),
-        y,
-        alphas,
-        l1_ratio,
-        positive=positive,
-        tolerance=tolerance,
-        correlations=correlations,
-        known=known,
-    )

@@ -123,13 +123,8 @@ class Delimited(NamedTuple):
     decimal: str = "."
 
 
-Told = str | Delimited | None
-
-
-def delimited(told: Told) -> tuple[str | None, bool]:
+def delimited(told: Delimited) -> tuple[str | None, bool]:
     """(the separator if it was told, whether decimals follow a comma)."""
-    if not isinstance(told, Delimited):
-        return told, False
     if told.decimal not in (".", ","):
         raise UsageError(f"decimals follow a point or a comma, not {told.decimal!r}", where="decimal")
     commas = told.decimal == ","
@@ -138,7 +133,7 @@ def delimited(told: Told) -> tuple[str | None, bool]:
     return told.separator or (";" if commas else None), commas
 
 
-def scan_files(paths: Sequence[str], kind: str, told: Told) -> pl.LazyFrame:
+def scan_files(paths: Sequence[str], kind: str, told: Delimited) -> pl.LazyFrame:
     """One lazy frame over files of one format."""
     import polars as pl
 

@@ -133,7 +133,7 @@ class Source:
             path, start, rows = part
             if path not in plans:
                 plans.clear()
-                plans[path] = files.scan_files([path], "parquet", None)
+                plans[path] = files.scan_files([path], "parquet", files.Delimited())
             with self._refusals():
                 return self._planned(plans[path].slice(start, rows)).collect(engine="streaming")
 
@@ -255,20 +255,20 @@ def open_source(
     >>> open_source({"fare": [3.0, 5.0]}, derive={"double": "2 * fare"}).names
     ['fare', 'double']
     """
-    told = separator if decimal is None else files.Delimited(separator, decimal)
+    told = files.Delimited(separator, "." if decimal is None else decimal)
     opened = source if isinstance(source, Source) else _open(source, block_rows, told)
     if where is None and not derive and columns is None:
         return opened
     return opened.refine(derive=derive, where=where, columns=columns)
 
 
-def _open(source: Any, block_rows: int | None, separator: files.Told) -> Source:
+def _open(source: Any, block_rows: int | None, told: files.Delimited) -> Source:
     _limit_threads()
     if isinstance(source, (str, os.PathLike)):
-        return _open_path(os.fspath(source), block_rows, separator)
+        return _open_path(os.fspath(source), block_rows, told)
     if isinstance(source, (list, tuple)) and source and all(isinstance(item, (str, os.PathLike)) for item in source):
         paths = [found for item in source for found in files.resolve(os.fspath(item))]
-        return _open_files(paths, block_rows, separator)
+        return _open_files(paths, block_rows, told)
     if isinstance(source, (list, tuple)) and not (
         source and isinstance(source[0], Mapping) and not is_columns(source[0])
     ):
@@ -277,15 +277,15 @@ def _open(source: Any, block_rows: int | None, separator: files.Told) -> Source:
             raise DataError("an empty list holds no table", where="source")
         return Source(
             f"the list of {len(tables)} tables",
-            lambda: (piece for table in tables for piece in _pieces(table, block_rows, separator)),
+            lambda: (piece for table in tables for piece in _pieces(table, block_rows, told)),
             block_rows=block_rows,
         )
     if hasattr(source, "read") and not hasattr(source, "__arrow_c_stream__"):
-        return _open_stream(source, "the stream", block_rows, separator)
+        return _open_stream(source, "the stream", block_rows, told)
     if isinstance(source, Iterator) and not hasattr(source, "__arrow_c_stream__"):
         return Source(
             "the iterator of tables",
-            lambda: (piece for table in source for piece in _pieces(table, block_rows, separator)),
+            lambda: (piece for table in source for piece in _pieces(table, block_rows, told)),
             rereadable=False,
             block_rows=block_rows,
         )
@@ -293,27 +293,27 @@ def _open(source: Any, block_rows: int | None, separator: files.Told) -> Source:
     return Source(describe, lazily, rereadable=rereadable, rows=rows, block_rows=block_rows)
 
 
-def _pieces(table: Any, block_rows: int | None, separator: files.Told) -> Iterator[Any]:
+def _pieces(table: Any, block_rows: int | None, told: files.Delimited) -> Iterator[Any]:
     """The frames of one element of a list or iterator of tables."""
-    inner = _open(table, block_rows, separator)
+    inner = _open(table, block_rows, told)
     yield from inner._piece_iterator()
 
 
-def _open_path(path: str, block_rows: int | None, separator: files.Told) -> Source:
+def _open_path(path: str, block_rows: int | None, told: files.Delimited) -> Source:
     if path == "-":
-        return _open_stream(streams.standard_input(), "standard input", block_rows, separator)
+        return _open_stream(streams.standard_input(), "standard input", block_rows, told)
     if files.is_pipe(path):
-        return _open_stream(open(path, "rb"), path, block_rows, separator)
-    return _open_files(files.resolve(path), block_rows, separator)
+        return _open_stream(open(path, "rb"), path, block_rows, told)
+    return _open_files(files.resolve(path), block_rows, told)
 
 
-def _open_stream(stream: Any, describe: str, block_rows: int | None, separator: files.Told) -> Source:
+def _open_stream(stream: Any, describe: str, block_rows: int | None, told: files.Delimited) -> Source:
     return Source(
-        describe, lambda: streams.read_stream(stream, describe, separator), rereadable=False, block_rows=block_rows
+        describe, lambda: streams.read_stream(stream, describe, told), rereadable=False, block_rows=block_rows
     )
 
 
-def _open_files(paths: list[str], block_rows: int | None, separator: files.Told) -> Source:
+def _open_files(paths: list[str], block_rows: int | None, told: files.Delimited) -> Source:
     kinds = [files.file_format(path) for path in paths]
     describe = paths[0] if len(paths) == 1 else f"{paths[0]} and {len(paths) - 1} more"
     groups = [
@@ -323,7 +323,7 @@ def _open_files(paths: list[str], block_rows: int | None, separator: files.Told)
 
     def scans() -> Iterator[Any]:
         for kind, members in groups:
-            yield files.scan_files(members, kind, separator)
+            yield files.scan_files(members, kind, told)
 
     opened = Source(describe, scans, paths=paths, block_rows=block_rows)
     if set(kinds) <= {"parquet", "ipc"}:

@@ -177,6 +177,40 @@ def missing_value(name: str, gap: np.ndarray, row: int, describe: str, *, traine
     return DataError(f"column {name!r} of {describe} has {many} in row {first}; {tail}", where=name)
 
 
+FILL = "give finite numbers: fill or drop what is missing first"
+
+
+def unusable(what: str, count: int, place: str, where: str, remedy: str = FILL) -> DataError:
+    """Entries of an array that no learner can use: how many, and the first of them."""
+    return DataError(
+        f"{what} has {count:,} unusable entr{'y' if count == 1 else 'ies'}: {place}; {remedy}", where=where
+    )
+
+
+def in_words(value: float) -> str:
+    """An unusable number in words."""
+    if np.isnan(value):
+        return "NaN"
+    return "infinity" if np.isinf(value) else f"{value:g} (too large: its square overflows)"
+
+
+def refuse_values(X: Any, names: Sequence[str] = (), largest: float = np.finfo(np.float64).max) -> None:
+    """Raise for the first entry of an array or sparse matrix that is NaN or beyond ``largest``; return if there is none."""
+    values = X.data if hasattr(X, "indptr") else X
+    bad = ~(np.abs(values) <= largest)
+    if not bad.any():
+        return
+    if hasattr(X, "indptr"):
+        X = X.tocsr()
+        at = int(np.argmax(~(np.abs(X.data) <= largest)))
+        row, column, value = int(np.searchsorted(X.indptr, at, "right") - 1), int(X.indices[at]), X.data[at]
+    else:
+        row, column = divmod(int(np.argmax(bad)), X.shape[1])
+        value = X[row, column]
+    name = str(names[column]) if column < len(names) else f"x{column}"
+    raise unusable("X", int(bad.sum()), f"column {name!r} has {in_words(value)} in row {row}", name)
+
+
 def refuse_infinite(X: np.ndarray, names: Sequence[str], row: int, describe: str) -> bool:
     """Refuse infinite values by column, count and first row; whether there is no NaN (a missing value) either."""
     with np.errstate(invalid="ignore", over="ignore"):

@@ -15,7 +15,7 @@ from ..errors import DataError
 from .files import (
     INFERENCE_ROWS,
     MISSING_MARKS,
-    Told,
+    Delimited,
     check_header,
     check_names,
     delimited,
@@ -33,7 +33,7 @@ _PIECE_BYTES = 4 << 20
 _PAUSE_SECONDS = 0.05
 
 
-def read_stream(stream: Any, describe: str, told: Told) -> Iterator[pl.DataFrame]:
+def read_stream(stream: Any, describe: str, told: Delimited) -> Iterator[pl.DataFrame]:
     """Frames from a byte stream of any format, as the bytes come."""
     import polars as pl
 

@@ -7,9 +7,8 @@ from typing import Any
 import numpy as np
 from sklearn.utils import validation
 
+from ..data.refusals import FILL, in_words, unusable
 from ..errors import DataError
-
-REMEDY = "give finite numbers: fill or drop what is missing first"
 
 
 def validate_data(estimator: Any, X: Any, y: Any = "no_validation", **rules: Any) -> Any:
@@ -63,7 +62,7 @@ def refuse_values(X: Any, estimator: Any = None, *, missing: bool = False) -> No
     if hasattr(X, "indices"):  # the rows of a sparse matrix's column: the stored ones
         stored = X.tocsc()
         row = int(stored.indices[stored.indptr[found[1]] + row])
-    remedy = REMEDY
+    remedy = FILL
     if not isinstance(value, (int, float, np.number)) and value is not None and not _missing(value):
         kind, become = ("words", "categories") if isinstance(value, str) else ("dates", "days")
         remedy = (
@@ -71,11 +70,7 @@ def refuse_values(X: Any, estimator: Any = None, *, missing: bool = False) -> No
         )
         if hasattr(estimator, "from_moments"):
             remedy += f", or the whole table with target= its column's name: columns of {kind} then become {become}"
-    raise DataError(
-        f"X has {count:,} unusable entr{'y' if count == 1 else 'ies'}: column {name!r} has {_what(value)} in row {row}; "
-        f"{remedy}",
-        where=name,
-    )
+    raise unusable("X", count, f"column {name!r} has {_what(value)} in row {row}", name, remedy)
 
 
 def refuse_target(y: Any, *, numeric: bool = True) -> None:
@@ -97,11 +92,7 @@ def refuse_target(y: Any, *, numeric: bool = True) -> None:
     if values.ndim and bad.any():
         place = np.unravel_index(int(np.argmax(bad)), values.shape)
         where = f"row {place[0]}" + (f" of target {place[1]}" if len(place) > 1 else "")
-        count = int(bad.sum())
-        raise DataError(
-            f"y has {count:,} unusable entr{'y' if count == 1 else 'ies'}: {_what(values[place])} in {where}; {REMEDY}",
-            where="y",
-        )
+        raise unusable("y", int(bad.sum()), f"{in_words(values[place])} in {where}", "y")
 
 
 def _refuse_ragged(X: Any) -> None:
@@ -125,7 +116,7 @@ def _what(value: Any) -> str:
     if _missing(value):
         return "nothing"
     if isinstance(value, (int, float, np.number)):
-        return "infinity" if np.isinf(value) else "NaN"
+        return in_words(float(value))
     return f"the date {value}"
 
 

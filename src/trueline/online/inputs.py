@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from ..data.refusals import in_words, refuse_values, unusable
 from ..errors import DataError
 
 LARGEST = 1e100  # squares and products of larger entries overflow
@@ -64,7 +65,7 @@ def targets(y: Any, n: int, kind: str) -> np.ndarray:
     if n and not (y.min() >= -LARGEST and y.max() <= LARGEST):  # NaN fails both
         bad = ~(np.abs(y) <= LARGEST)
         at = int(np.argmax(bad))
-        raise DataError(f"y has {int(bad.sum())} entries that are {_what(y[at])}, the first in row {at}", where="y")
+        raise unusable("y", int(bad.sum()), f"{in_words(y[at])} in row {at}", "y")
     if kind == "sign":
         found = np.unique(y)
         if np.isin(found, (0.0, 1.0)).all() and 0.0 in found:
@@ -122,23 +123,7 @@ def weights(given: Any, n: int) -> np.ndarray:
 
 def refuse_bad_rows(X: Any, names: list[str]) -> None:
     """Raise for the first entry of X that no learner can use; return if there is none."""
-    values = X.data if hasattr(X, "indptr") else X
-    bad = ~(np.abs(values) <= LARGEST)
-    if not bad.any():
-        return
-    if hasattr(X, "indptr"):
-        at = int(np.argmax(bad))
-        row, column, value = int(np.searchsorted(X.indptr, at, "right") - 1), int(X.indices[at]), X.data[at]
-    else:
-        row, column = divmod(int(np.argmax(bad)), X.shape[1])
-        value = X[row, column]
-    name = names[column] if column < len(names) else f"x{column}"
-    count = int(bad.sum())
-    raise DataError(
-        f"X has {count} unusable entr{'y' if count == 1 else 'ies'}: column {name!r} has {_what(value)} in row {int(row)}; give finite numbers: fill "
-        f"or drop what is missing first",
-        where=name,
-    )
+    refuse_values(X, names, LARGEST)
 
 
 class Overflow(DataError):
@@ -158,14 +143,6 @@ def squared_norms(X: Any, intercept: bool) -> np.ndarray:
     """‖x‖² of every row, the intercept's 1 included."""
     squares = np.asarray(X.multiply(X).sum(axis=1)).ravel() if hasattr(X, "indptr") else np.einsum("ij,ij->i", X, X)
     return squares + float(intercept)
-
-
-def _what(value: float) -> str:
-    if np.isnan(value):
-        return "NaN"
-    if np.isinf(value):
-        return "infinity"
-    return f"{value:g} (too large: its square overflows)"
 
 
 def _first_text(y: Any) -> Any:
