@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import matplotlib.pyplot as plt
 import pytest
 from sklearn.utils.estimator_checks import check_estimator
 
@@ -29,7 +30,10 @@ def test_ngram_ranks_sums_to_one_merges_and_saves(tmp_path):
     assert again.log_probability("I sat on a mat") == model.log_probability("I sat on a mat")
     assert again.certificate_ == model.certificate_ and model.certificate_.gap > 0
     assert model.next_words("I sat on", 2)[0][0] in ("a", "the") and model.sample(1)
+    open_before = len(plt.get_fignums())
     bars = model.plot("I sat on", 4)
+    assert len(plt.get_fignums()) == open_before + 1  # plt.show() shows it
+    plt.close(bars.figure)
     assert bars.patches[-1].get_width() == model.next_words("I sat on", 1)[0][1] and len(bars.patches) == 4
     assert model.perplexity("I sat on a chair.") < model.perplexity("Chair a on sat I.")
     uniform = tl.NGram(order=1).fit("a b c d")

@@ -14,6 +14,7 @@ from ..data.basis import Call, Function, Identity
 from ..data.formula import FittedBasis, Formula
 from ..data.polynomial import residual
 from ..errors import DataError, UsageError, nearest
+from ..report.plots import axes
 from .checking import validate_data
 from .loading import Saved
 
@@ -132,10 +133,7 @@ class Basis(Saved, TransformerMixin, BaseEstimator):
         along = np.tile(np.median(rows, axis=0), (400, 1))
         along[:, place] = np.linspace(rows[:, place].min(), rows[:, place].max(), 400)
         made, _, _ = self.formula_.expand(along, self._known(), hold=True)
-        if ax is None:
-            from matplotlib.figure import Figure
-
-            ax = Figure(figsize=(6.4, 4.0), layout="constrained").subplots()
+        ax = axes(ax)
         moving = [k for k in range(made.shape[1]) if np.ptp(made[:, k]) > 0.0]
         for k in moving:
             ax.plot(along[:, place], made[:, k], label=self.get_feature_names_out()[k])

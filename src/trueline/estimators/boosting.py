@@ -12,6 +12,7 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 from ..beyond.boosting import BoostingModel, boost, sort_columns
 from ..errors import DataError, UsageError
 from ..onepass.moments import refuse_weights
+from ..report.plots import axes
 from .checking import validate_data
 from .loading import Saved
 
@@ -101,10 +102,7 @@ class AdaBoost(Saved, ClassifierMixin, BaseEstimator):
     def plot(self, ax: Any = None) -> Any:
         """The bound on the training error after each round; the matplotlib axes."""
         check_is_fitted(self)
-        if ax is None:
-            from matplotlib.figure import Figure
-
-            ax = Figure(figsize=(6.4, 4.0), layout="constrained").subplots()
+        ax = axes(ax)
         for bound, label in zip(self.bounds_, self.classes_[-len(self.bounds_) :]):
             ax.semilogy(np.arange(1, len(bound) + 1), bound, label=str(label))
         ax.set_xlabel("round")

@@ -14,6 +14,7 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 from ..beyond.density import DensityModel
 from ..errors import DataError, UsageError
 from ..onepass.moments import refuse_weights
+from ..report.plots import axes
 from .loading import Saved
 from .tables import as_array, column_number, read_table
 
@@ -78,10 +79,7 @@ COUNTED = ("poisson", "bernoulli", "categorical")
 
 def density_plot(model: DensityModel, place: int, labels: list[str], ax: Any, name: str) -> Any:
     """The density of one column in every group, over all but its far tails: curves, or bars where it is counted."""
-    if ax is None:
-        from matplotlib.figure import Figure
-
-        ax = Figure(figsize=(6.4, 3.6), layout="constrained").subplots()
+    ax = axes(ax, (6.4, 3.6))
     groups = np.repeat(np.arange(model.groups), 2000 // model.groups + 1)
     drawn = model.sample(groups, np.random.default_rng(0))[place]
     kind = list(model.chosen().values())[place]

@@ -15,6 +15,7 @@ from ..beyond.kernelperceptron import KernelPerceptronModel
 from ..errors import UsageError
 from ..onepass.moments import refuse_weights
 from ..parts.kernels import similarity
+from ..report.plots import axes
 from .checking import validate_data
 from .loading import Saved
 from .tasks import Classification
@@ -134,10 +135,7 @@ class KernelRegression(Saved, RegressorMixin, BaseEstimator):
     def plot(self, ax: Any = None) -> Any:
         """Leave-one-out error against the penalty; with one penalty, how the residuals spread. The matplotlib axes."""
         check_is_fitted(self)
-        if ax is None:
-            from matplotlib.figure import Figure
-
-            ax = Figure(figsize=(6.4, 4.0), layout="constrained").subplots()
+        ax = axes(ax)
         if self.model_.tried is None:
             ax.hist(np.asarray(self.leave_one_out_residuals_).ravel(), bins="auto", color="#1f6fb4")
             ax.set_xlabel("leave-one-out residual")

@@ -13,6 +13,7 @@ from ..beyond.local import LocalModel, Settings
 from ..beyond.smoothing import RULES, check, choose, fit_local
 from ..errors import DataError, UsageError
 from ..model.linear import Interval, as_terms
+from ..report.plots import axes
 from .checking import validate_data
 from .loading import Saved
 
@@ -191,10 +192,7 @@ class LocalRegression(Saved, RegressorMixin, BaseEstimator):
             raise UsageError(
                 f"column is {column!r}; a number from 0 to {self.n_features_in_ - 1} is accepted", where="column"
             )
-        if ax is None:
-            from matplotlib.figure import Figure
-
-            ax = Figure(figsize=(6.4, 4.0), layout="constrained").subplots()
+        ax = axes(ax)
         rows = self.model_.Z * self.model_.unit
         seen = rows[:, column]
         along = np.tile(np.median(rows, axis=0), (200, 1))

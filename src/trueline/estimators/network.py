@@ -17,6 +17,7 @@ from ..errors import DataError, UsageError
 from ..online import inputs
 from ..parts.activations import activation
 from ..parts.losses import loss
+from ..report.plots import axes
 from .checking import validate_data
 from .sources import lazily
 from .streaming import unchanged_if_refused
@@ -266,10 +267,7 @@ class NeuralNetwork(Regression):
 
     def plot(self, ax: Any = None) -> Any:
         """Losses by pass; the matplotlib axes."""
-        if ax is None:
-            from matplotlib.figure import Figure
-
-            ax = Figure(figsize=(6.4, 4.0), layout="constrained").subplots()
+        ax = axes(ax)
         lines = self._fitted().progress
         for name in ("loss", "validation"):
             if lines and name in lines[0]:

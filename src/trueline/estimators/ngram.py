@@ -10,6 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..beyond.ngram import END, NGramModel, sentences
 from ..errors import DataError, UsageError
+from ..report.plots import axes
 from .density import Mergeable
 from .loading import Saved
 
@@ -97,10 +98,7 @@ class NGram(Mergeable, Saved, BaseEstimator):
     def plot(self, context: str = "", count: int = 10, ax: Any = None) -> Any:
         """The most probable words after a context, as bars; the matplotlib axes."""
         odds = self.next_words(context, count)[::-1]
-        if ax is None:
-            from matplotlib.figure import Figure
-
-            ax = Figure(figsize=(6.4, 0.8 + 0.3 * len(odds)), layout="constrained").subplots()
+        ax = axes(ax, (6.4, 0.8 + 0.3 * len(odds)))
         ax.barh(["(end)" if word == END else word for word, _ in odds], [share for _, share in odds], color="#1f6fb4")
         ax.set_xlabel("probability")
         ax.set_title(f"after “{context} …”" if context else "at the start of a sentence", loc="left", fontsize=10)

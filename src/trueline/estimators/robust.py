@@ -17,6 +17,7 @@ from ..beyond.robust import check, fit_robust
 from ..errors import DataError, UsageError
 from ..model.linear import Interval, LinearModel, as_terms
 from ..onepass.distributions import normal_quantile
+from ..report.plots import axes
 from .checking import validate_data
 from .logistic import LinearRecord
 
@@ -308,10 +309,7 @@ class OutlierMixture(StrayProof):
 
 def _strays(ax: Any, across: np.ndarray, up: np.ndarray, strange: np.ndarray | None) -> Any:
     """Points coloured from 0 (as the others) to 1 (stray)."""
-    if ax is None:
-        from matplotlib.figure import Figure
-
-        ax = Figure(figsize=(6.4, 4.0), layout="constrained").subplots()
+    ax = axes(ax)
     seen = ax.scatter(across, up, c=strange, cmap="coolwarm", vmin=0.0, vmax=1.0, s=14, linewidths=0)
     if strange is not None:
         ax.figure.colorbar(seen, ax=ax, label="stray")

@@ -43,7 +43,7 @@ class CoefficientDisplay:
         return cls(terms, estimate, low, high).plot(ax=ax)
 
     def plot(self, ax: Any = None) -> CoefficientDisplay:
-        self.ax_ = ax = _axes(ax, (6.4, 0.8 + 0.28 * min(40, len(self.estimate))))
+        self.ax_ = ax = axes(ax, (6.4, 0.8 + 0.28 * min(40, len(self.estimate))))
         order = np.argsort(-np.abs(self.estimate), kind="stable")[:40]
         places = np.arange(len(order))[::-1]
         if self.low is not None and self.high is not None:
@@ -79,7 +79,7 @@ class FitDisplay:
         kinds = {"observed": self._observed, "residuals": self._residuals, "quantiles": self._quantiles}
         if self.kind not in kinds:
             raise UsageError(f"kind is one of {', '.join(kinds)}, not {self.kind!r}", where="kind")
-        self.ax_ = ax = _axes(ax, (5.0, 4.4))
+        self.ax_ = ax = axes(ax, (5.0, 4.4))
         kinds[self.kind](ax)
         return self
 
@@ -131,7 +131,7 @@ class PathDisplay:
         return cls(alphas, coefs, terms, getattr(estimator, "alpha_", getattr(estimator, "alpha", None))).plot(ax=ax)
 
     def plot(self, ax: Any = None) -> PathDisplay:
-        self.ax_ = ax = _axes(ax, (6.4, 4.0))
+        self.ax_ = ax = axes(ax)
         for j in np.argsort(-np.abs(self.coefs).max(axis=0), kind="stable"):
             ax.plot(self.alphas, self.coefs[:, j], lw=1.6, label=str(self.terms[j]))
         if self.best:
@@ -174,7 +174,7 @@ class LearningDisplay:
         return cls(rows).plot(ax=ax)
 
     def plot(self, ax: Any = None) -> LearningDisplay:
-        self.ax_ = ax = _axes(ax, (6.4, 4.0))
+        self.ax_ = ax = axes(ax)
         n = np.array([row["counter"] for row in self.rows], float)
         weight = np.array([row["weight"] for row in self.rows], float)
         average = np.array([row["average_loss"] for row in self.rows], float)
@@ -211,12 +211,12 @@ def _cloud(ax: Any, x: np.ndarray, y: np.ndarray) -> None:
         ax.hexbin(x, y, gridsize=45, cmap="Blues", mincnt=1, bins="log", lw=0)
 
 
-def _axes(ax: Any, size: tuple[float, float]) -> Any:
+def axes(ax: Any = None, size: tuple[float, float] = (6.4, 4.0)) -> Any:
+    """The axes given, or new ones that notebooks and ``plt.show()`` show."""
     if ax is not None:
         return ax
     import matplotlib.pyplot as plt
 
-    axes = plt.subplots(figsize=size, layout="constrained")[1]
-    for side in ("top", "right"):
-        axes.spines[side].set_visible(False)
-    return axes
+    made = plt.subplots(figsize=size, layout="constrained")[1]
+    made.spines[["top", "right"]].set_visible(False)
+    return made

@@ -60,10 +60,9 @@ def _number(value: float) -> str:
 
 def regret_plot(records: list[dict[str, Any]], certificate: Any, ax: Any = None) -> Any:
     """Loss suffered, best fixed loss and bound against examples, both axes logarithmic; the matplotlib axes."""
-    from matplotlib.figure import Figure
+    from .plots import axes
 
-    if ax is None:
-        ax = Figure(figsize=(7.0, 4.2), layout="constrained").subplots()
+    ax = axes(ax, (7.0, 4.2))
     if hasattr(certificate, "comparator_loss") and certificate.examples > (records[-1]["examples"] if records else 0):
         now = {"examples": certificate.examples, "average_loss": certificate.loss / certificate.examples}
         records = [*records, now | {"comparator_loss": certificate.comparator_loss, "bound": certificate.bound}]
