@@ -96,33 +96,11 @@ class Normalised(NamedTuple):
     epsilon: float = 1e-8
     name = "normalised"
     normed = True
-
-    def weight(self, dual, total, shift):
-        return dual
-
-    def mass(self, dual, shift):
-        return 0.0
-
-    def height(self, dual):
-        return 0.0
+    weight, mass, height, slope = Additive.weight, Additive.mass, Additive.height, Additive.slope
+    move, excess, conjugate, divergence = Additive.move, Additive.excess, Additive.conjugate, Additive.divergence
 
     def step(self, rate, norm2):
         return rate / (self.epsilon + norm2)
-
-    def slope(self, loss, score, y, gain):
-        return loss.slope(score, y)
-
-    def move(self, dual, memory, gradient, step):
-        return dual - step * gradient, memory
-
-    def excess(self, loss, score, y, slope, norm2, step, before, after):
-        return 0.5 * step * slope * slope * norm2
-
-    def conjugate(self, total, shift):
-        return 0.0
-
-    def divergence(self, u):
-        return 0.5 * float(np.dot(u, u))
 
 
 class Implicit(NamedTuple):
@@ -131,34 +109,15 @@ class Implicit(NamedTuple):
     unit: float = 1.0
     name = "implicit"
     normed = True
-
-    def weight(self, dual, total, shift):
-        return dual
-
-    def mass(self, dual, shift):
-        return 0.0
-
-    def height(self, dual):
-        return 0.0
-
-    def step(self, rate, norm2):
-        return rate
+    weight, mass, height, step = Additive.weight, Additive.mass, Additive.height, Additive.step
+    move, conjugate, divergence = Additive.move, Additive.conjugate, Additive.divergence
 
     def slope(self, loss, score, y, gain):
         return implicit_slope(loss, score, y, gain)
 
-    def move(self, dual, memory, gradient, step):
-        return dual - step * gradient, memory
-
     def excess(self, loss, score, y, slope, norm2, step, before, after):
         fallen = loss.value(score, y) - loss.value(score - step * slope * norm2, y)
         return fallen - 0.5 * step * slope * slope * norm2
-
-    def conjugate(self, total, shift):
-        return 0.0
-
-    def divergence(self, u):
-        return 0.5 * float(np.dot(u, u))
 
 
 class Adaptive(NamedTuple):
@@ -167,21 +126,8 @@ class Adaptive(NamedTuple):
     epsilon: float = 1e-12
     name = "adaptive"
     adaptive = True
-
-    def weight(self, dual, total, shift):
-        return dual
-
-    def mass(self, dual, shift):
-        return 0.0
-
-    def height(self, dual):
-        return 0.0
-
-    def step(self, rate, norm2):
-        return rate
-
-    def slope(self, loss, score, y, gain):
-        return loss.slope(score, y)
+    weight, mass, height, step = Additive.weight, Additive.mass, Additive.height, Additive.step
+    slope, conjugate, divergence = Additive.slope, Additive.conjugate, Additive.divergence
 
     def move(self, dual, memory, gradient, step):
         memory += gradient * gradient
@@ -190,12 +136,6 @@ class Adaptive(NamedTuple):
     def excess(self, loss, score, y, slope, norm2, step, before, after):
         return 0.0  # its bound comes from the memories and the range of each weight, at the end
 
-    def conjugate(self, total, shift):
-        return 0.0
-
-    def divergence(self, u):
-        return 0.5 * float(np.dot(u, u))
-
 
 class Multiplicative(NamedTuple):
     """Relative entropy on the simplex: exponentiated gradient, w_i ∝ w_i exp(−η V' x_i), w₁ uniform."""
@@ -203,6 +143,7 @@ class Multiplicative(NamedTuple):
     unit: float = 1.0
     name = "multiplicative"
     linked = True
+    step, slope, move = Additive.step, Additive.slope, Additive.move
 
     def weight(self, dual, total, shift):
         return math.exp(dual - shift) / total
@@ -212,15 +153,6 @@ class Multiplicative(NamedTuple):
 
     def height(self, dual):
         return dual
-
-    def step(self, rate, norm2):
-        return rate
-
-    def slope(self, loss, score, y, gain):
-        return loss.slope(score, y)
-
-    def move(self, dual, memory, gradient, step):
-        return dual - step * gradient, memory
 
     def excess(self, loss, score, y, slope, norm2, step, before, after):
         return mirror_excess(score, slope, step, before, after)
@@ -245,6 +177,8 @@ class SignedMultiplicative(NamedTuple):
     radius: float = 1.0
     name = "signed"
     linked = True
+    step, slope = Additive.step, Additive.slope
+    excess, conjugate = Multiplicative.excess, Multiplicative.conjugate
 
     def weight(self, dual, total, shift):
         return self.radius * (math.exp(dual - shift) - math.exp(-dual - shift)) / total
@@ -255,20 +189,8 @@ class SignedMultiplicative(NamedTuple):
     def height(self, dual):
         return abs(dual)
 
-    def step(self, rate, norm2):
-        return rate
-
-    def slope(self, loss, score, y, gain):
-        return loss.slope(score, y)
-
     def move(self, dual, memory, gradient, step):
         return dual - step * self.radius * gradient, memory
-
-    def excess(self, loss, score, y, slope, norm2, step, before, after):
-        return mirror_excess(score, slope, step, before, after)
-
-    def conjugate(self, total, shift):
-        return math.log(total) + shift
 
     def divergence(self, u):
         """RE of the best split of u/U over the 2d corners: slack goes to both signs, spread evenly over log-space."""
@@ -294,6 +216,8 @@ class Mirrored(NamedTuple):
     map: Any
     name = "mirrored"
     linked = True
+    step, slope, move = Additive.step, Additive.slope, Additive.move
+    excess = Multiplicative.excess
 
     def weight(self, dual, total, shift):
         return self.map.weight(dual, total)
@@ -303,18 +227,6 @@ class Mirrored(NamedTuple):
 
     def height(self, dual):
         return 0.0
-
-    def step(self, rate, norm2):
-        return rate
-
-    def slope(self, loss, score, y, gain):
-        return loss.slope(score, y)
-
-    def move(self, dual, memory, gradient, step):
-        return dual - step * gradient, memory
-
-    def excess(self, loss, score, y, slope, norm2, step, before, after):
-        return mirror_excess(score, slope, step, before, after)
 
     def conjugate(self, total, shift):
         return self.map.conjugate(total)
