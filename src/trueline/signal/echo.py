@@ -211,22 +211,20 @@ def shifted(far: np.ndarray, shift: int) -> np.ndarray:
 
 
 def checked_rate(rate: Any) -> float:
-    try:
-        number = float(rate)
-    except (TypeError, ValueError):
-        number = math.nan
-    if not 1000 <= number <= 1e6:
-        raise UsageError(f"rate must be samples per second, from 1,000 to 1,000,000, not {rate!r}", where="rate")
-    return number
+    return _between(rate, 1000, 1e6, "rate", "samples per second, from 1,000 to 1,000,000")
 
 
 def checked_tail(tail: Any) -> float:
+    return _between(tail, 0.001, 10, "tail", "from 0.001 to 10 seconds")
+
+
+def _between(given: Any, low: float, high: float, name: str, accepted: str) -> float:
     try:
-        number = float(tail)
+        number = float(given)
     except (TypeError, ValueError):
         number = math.nan
-    if not 0.001 <= number <= 10:
-        raise UsageError(f"tail must be from 0.001 to 10 seconds, not {tail!r}", where="tail")
+    if not low <= number <= high:
+        raise UsageError(f"{name} must be {accepted}, not {given!r}", where=name)
     return number
 
 
