@@ -133,6 +133,21 @@ def test_long_inputs_take_the_sampled_fused_route_to_the_same_optimum():
     assert small.certificate_.proven and np.allclose(small.coef_, model.coef_, atol=2e-3)
 
 
+@pytest.mark.parametrize("seed", [0, 4, 5])
+@pytest.mark.parametrize("C", [1.0, np.inf])
+@pytest.mark.parametrize("kind", ["plain", "weighted", "badly scaled", "nearly separable"])
+def test_newton_ends_at_rounding_not_at_a_halved_step(seed, C, kind):
+    """The sum of thousands of losses rounds by more than the last steps gain: they are judged by slopes instead."""
+    rng = np.random.default_rng(seed)
+    X, w = rng.normal(size=(12_000, 3)), rng.normal(size=3)
+    y = (X @ w * (30.0 if kind == "nearly separable" else 1.0) + rng.logistic(size=12_000) > 0).astype(int)
+    weights = rng.exponential(size=12_000) ** 4 if kind == "weighted" else None
+    if kind == "badly scaled":
+        X = X * [1e6, 1e-6, 1.0] + [1e8, 0.0, -5.0]
+    proof = tl.LogisticRegression(C=C, tol=1e-9).fit(X, y, weights).certificate_
+    assert proof.proven and proof.gradient_norm <= 1e-10
+
+
 def test_warm_start_and_refusals(binary):
     X, y = binary
     model = tl.LogisticRegression(warm_start=True, solver="owlqn").fit(X, y)

@@ -60,8 +60,22 @@ def backtrack(
         trial = along(risk, point, direction, image, step)
         if trial.objective <= point.objective + 1e-4 * step * slope + slack:
             return trial
+        if foreseen(point, trial, image, step, slope):
+            return trial
         step *= 0.5
     return None
+
+
+def foreseen(point: Point, trial: Point, image: np.ndarray, step: float, slope: float) -> bool:
+    """Whether slopes show a decrease that the rounding of a long sum of losses hides.
+
+    By convexity E(θ) − E(θ + tΔ) ≥ −t·∇f(θ + tΔ)·Δ + Ω(θ) − Ω(θ + tΔ), and on a quadratic 0.8·t·slope of it is enough
+    for a tenth of the decrease promised. Without this full steps near the optimum are halved for nothing.
+    """
+    hidden = 4e-16 * math.sqrt(len(trial.scores)) * (abs(point.loss) + abs(point.penalty))
+    if not abs(trial.objective - point.objective) <= hidden:
+        return False
+    return point.penalty - trial.penalty - step * float((trial.slope * image).sum()) >= 0.8 * step * slope
 
 
 def rounding(point: Point) -> float:

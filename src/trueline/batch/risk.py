@@ -26,6 +26,7 @@ from .scaled import ScaledPenalty
 
 LONG = 20_000  # rows from which one fused reading beats separate products
 BLOCK_ENTRIES = 100_000
+SHARP = 1e-10  # a Newton decrement whose square is rounding
 
 
 @kernel
@@ -285,24 +286,31 @@ def run(
 ) -> Outcome:
     """Drive a method until its stop rule holds, it ends, its iterations run out, or Ctrl-C.
 
-    ``every`` says how often a dual point is formed (it may cost a pass); the trace has every iteration. ``polish``
-    steps follow the one that met the rule: where a step squares the error, one more gives all the digits.
+    ``every`` says how often a dual point is formed (it may cost a pass); the trace has every iteration. Up to ``polish``
+    steps follow the one that met the rule: where a step squares the error, they give all the digits.
     """
     check_stop(stop)
     started, null = time.perf_counter(), risk.null_value()
     trace: list[Step] = []
     best: Point | None = None
-    best_dual, last, norm, passes = -math.inf, math.inf, math.nan, risk.design.passes
+    best_dual, best_norm, last, norm = -math.inf, math.inf, math.inf, math.nan
+    passes = risk.design.passes
     status, reason, iteration = None, "iterations", 0
 
     def certify(point: Point) -> None:
-        nonlocal best, best_dual, norm
+        nonlocal best, best_norm, best_dual, norm
         norm = length(risk.penalty.stationarity(point.theta, risk.gradient(point)))
         value, point.z = risk.dual(point)
         point.gap = point.objective - value
         best_dual = max(best_dual, value)
-        if best is None or point.objective <= best.objective + 4e-16 * abs(best.objective):
-            best = point
+        # Objectives within the rounding of their sums are the same: there the smaller gradient decides.
+        same = 4e-16 * math.sqrt(risk.design.n) * abs(point.objective)
+        if (
+            best is None
+            or point.objective < best.objective - same
+            or (point.objective <= best.objective + same and norm <= best_norm)
+        ):
+            best, best_norm = point, norm
 
     try:
         for point in method:
@@ -321,7 +329,7 @@ def run(
                 if best is not point:
                     certify(point)
                 reason = "gap"
-                if polish == 0 or iteration >= max_iter:
+                if polish == 0 or iteration >= max_iter or point.decrement <= SHARP:
                     break
                 polish -= 1
             if stop == "gradient" and norm <= tol:
@@ -349,7 +357,7 @@ def run(
         best_dual,
         null,
         tol,
-        gradient_norm=length(risk.penalty.stationarity(best.theta, risk.gradient(best))),
+        gradient_norm=best_norm,
         newton_decrement=best.decrement,
         largest_step=_largest_step(risk),
         status=status,
