@@ -79,3 +79,78 @@ def test_the_least_norm_is_that_of_the_columns_as_given():
     np.testing.assert_allclose(found.coef_[1:3], plain[1:], rtol=1e-12)
     np.testing.assert_allclose(found.coef_[3] * 2.0**300, plain[0], rtol=1e-12)  # nearly all of it
     assert abs(found.coef_[0]) < 1e-80
+
+
+LASSOES = {
+    "Lasso": lambda X, y: tl.Lasso(alpha=0.1).fit(X, y).coef_,
+    "ElasticNet": lambda X, y: tl.ElasticNet(alpha=0.1).fit(X, y).coef_,
+    "LassoCV": lambda X, y: tl.LassoCV(cv=3, alphas=5).fit(X, y).coef_,
+    "ElasticNetCV": lambda X, y: tl.ElasticNetCV(cv=3, alphas=5).fit(X, y).coef_,
+    "lasso_path": lambda X, y: tl.lasso_path(X, y, alphas=5)[1],
+    "PCA": lambda X, y: tl.PCA().fit(X).components_,
+}
+
+
+@pytest.mark.parametrize("shape", [(50, 3), (20, 30)], ids=["long", "wide"])
+@pytest.mark.parametrize("name", LASSOES)
+def test_every_closed_form_refuses_what_float64_cannot_square(name, shape):
+    rng = np.random.default_rng(1)
+    X = rng.normal(size=shape)
+    y = X[:, 0] + rng.normal(size=shape[0])
+    fit = LASSOES[name]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for factor, told in [(1e-160, "varies by less than 1e-135"), (1e160, "beyond 1e150"), (np.nan, "NaN in row 0")]:
+            extreme = X.copy()
+            extreme[:, 1] *= factor
+            with pytest.raises(DataError, match=rf"column 'x1' .*{told}"):
+                fit(extreme, y)
+        single = X.copy()
+        single[shape[0] // 2 + 1, 2] = -1e200  # one number among ordinary ones
+        with pytest.raises(DataError, match=r"'x2' .*beyond 1e150"):
+            fit(single, y)
+        if name != "PCA":
+            for factor, told in [(1e-160, "varies by less than 1e-135"), (1e160, "beyond 1e150")]:
+                with pytest.raises(DataError, match=f"'y' .*{told}"):
+                    fit(X, y * factor)
+        constant = X.copy()
+        constant[:, 1] = 1e-200
+        fit(constant, y)
+
+
+@pytest.mark.parametrize("name", [name for name in LASSOES if name != "PCA"])
+def test_sparse_matrices_of_extreme_numbers_are_refused_too(name):
+    X = sparse.random_array((60, 20), density=0.3, rng=np.random.default_rng(2), format="csr")
+    y = X @ np.ones(20)
+    fit = LASSOES[name]
+    fit(X, y)
+    with pytest.raises(DataError, match="varies by less than 1e-135"):
+        fit(X * 1e-160, y)
+    huge = X.copy()
+    huge.data[7] = 1e200
+    with pytest.raises(DataError, match=rf"'x{huge.indices[7]}' .*beyond 1e150"):
+        fit(huge, y)
+
+
+@pytest.mark.parametrize("exponent", [-430, -330, 330, 490])
+def test_components_of_columns_of_any_size(exponent):
+    X, _ = problem(60)
+    plain = tl.PCA().fit(X)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        found = tl.PCA().fit(X * 2.0**exponent)
+    np.testing.assert_allclose(found.components_, plain.components_, rtol=1e-13)
+    np.testing.assert_allclose(
+        np.ldexp(found.explained_variance_, -2 * exponent), plain.explained_variance_, rtol=1e-14
+    )
+    assert found.certificate_.digits == pytest.approx(plain.certificate_.digits, abs=0.1) or exponent > 0
+
+
+@pytest.mark.parametrize("exponent", [-430, -330, 330, 490])
+def test_a_lasso_of_columns_of_any_size(exponent):
+    X, y = problem(60)
+    scale = 2.0**exponent
+    plain = tl.Lasso(alpha=0.1, tol=1e-12).fit(X, y)
+    found = tl.Lasso(alpha=0.1 * scale, tol=1e-12).fit(X * scale, y)
+    assert found.certificate_.proven
+    np.testing.assert_allclose(found.coef_ * scale, plain.coef_, rtol=1e-12)

@@ -9,8 +9,8 @@ import numpy as np
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
 from ..errors import DataError, UsageError
-from ..model.linear import LinearModel, as_terms
-from ..onepass.moments import Moments, refuse_weights
+from ..model.linear import LinearModel, as_terms, names
+from ..onepass.moments import LOST, Moments, overflowing, refuse_weights, vanishing
 from ..report.summary import summarise
 from .checking import refuse_values, validate_data
 from .loading import Saved
@@ -64,20 +64,59 @@ def _plain(array: Any, dimensions: int) -> bool:
     return type(array) is np.ndarray and array.dtype == np.float64 and array.ndim == dimensions
 
 
-def refuse_nonfinite(estimator: Any, X: Any, moments: Moments, y: np.ndarray, sample_weight: Any = None) -> None:
+def refuse_nonfinite(estimator: Any, X: Any, moments: Moments, y: Any = None, sample_weight: Any = None) -> None:
     """Name the place of a NaN or an infinity if the moments show one, and columns whose squares float64 does not hold."""
-    part = moments.total
+    with np.errstate(all="ignore"):
+        part = moments.total
     if not (np.isfinite(part.mean[0]).all() and np.isfinite(np.diagonal(part.products[0])).all()):
         refuse_values(X, estimator)
         moments.refuse_nonfinite()
-    d = len(moments.terms)
     for j in moments.lost_squares():  # seldom any but constant ones
-        if j >= d:
-            column = y if y.ndim == 1 else y[:, j - d]
-        else:
-            column = X.tocsc()[:, [j]].toarray()[:, 0] if hasattr(X, "tocsr") else X[:, j]
-        column = column if sample_weight is None else column[sample_weight > 0]
-        moments.refuse_lost([j] if column.max() > column.min() else [])
+        moments.refuse_lost([j] if _varies(X, y, int(j), sample_weight) else [])
+
+
+def refuse_extremes(
+    estimator: Any, X: Any, y: Any = None, sample_weight: Any = None, squares: np.ndarray | None = None
+) -> None:
+    """The same for those who make no moments, by the columns' squares if they are known, else by one reading of X."""
+    d = X.shape[1]
+    Y = np.empty((X.shape[0], 0)) if y is None else y[:, None] if y.ndim == 1 else y
+    with np.errstate(all="ignore"):
+        found = _squares(X) if squares is None else squares
+        squares = np.concatenate([found, np.einsum("ij,ij->j", Y, Y)])
+    if np.isfinite(squares).all() and squares.min(initial=1.0) > LOST:
+        return
+    refuse_values(X, estimator)
+    targets = ("y",) if Y.shape[1] == 1 else names("y", Y.shape[1])
+    told = [*as_terms(getattr(estimator, "feature_names_in_", None), d), *targets]
+    for j in np.flatnonzero(~np.isfinite(squares)).tolist():
+        raise overflowing(told[j])
+    for j in np.flatnonzero(squares <= LOST).tolist():
+        if _varies(X, y, j, sample_weight):
+            raise vanishing(told[j])
+
+
+def _squares(X: Any) -> np.ndarray:
+    """Σ x² per column, about right; of a sparse matrix all together where that shows nothing unusual."""
+    if not hasattr(X, "tocsr"):
+        return np.einsum("ij,ij->j", X, X, dtype=np.float64)
+    together = float(np.dot(X.data, X.data))
+    if LOST < together < np.inf:
+        return np.full(X.shape[1], together)
+    stored = X.tocsc()
+    columns = np.repeat(np.arange(X.shape[1]), np.diff(stored.indptr))
+    return np.bincount(columns, weights=stored.data.astype(np.float64) ** 2, minlength=X.shape[1])
+
+
+def _varies(X: Any, y: Any, j: int, sample_weight: Any) -> bool:
+    """Whether column j of [x y] is not constant in the rows that count."""
+    d = X.shape[1]
+    if j >= d:
+        column = y if y.ndim == 1 else y[:, j - d]
+    else:
+        column = X.tocsc()[:, [j]].toarray()[:, 0] if hasattr(X, "tocsr") else X[:, j]
+    column = column if sample_weight is None else column[sample_weight > 0]
+    return bool(column.max() > column.min())
 
 
 class FromMoments(Saved):

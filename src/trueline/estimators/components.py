@@ -12,8 +12,8 @@ from sklearn.utils.validation import check_is_fitted
 from ..errors import DataError, UsageError
 from ..onepass.components import Components, certified, certified_rows, from_rows, randomised, spectrum
 from ..onepass.moments import WIDEST, Moments
-from .arrays import SPARSE
-from .checking import check_array, refuse_values, validate_data
+from .arrays import SPARSE, refuse_extremes, refuse_nonfinite
+from .checking import check_array, validate_data
 from .loading import Saved
 
 SOLVERS = ("auto", "full", "covariance_eigh", "randomized", "arpack")
@@ -92,15 +92,14 @@ class PCA(Saved, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         n, d = X.shape
         if d > WIDEST or n <= d:
             X = check_array(X.toarray() if hasattr(X, "toarray") else X, dtype=np.float64)
+            refuse_extremes(self, X)
             mean, values, vectors = from_rows(X)
             self._keep(mean, values, vectors, float(values.sum()), n, min(n, d), d)
             self.certificate_ = self.record_.certificate = certified_rows(self.explained_variance_, self.components_)
             return self
         names = getattr(self, "feature_names_in_", None)
         moments = Moments.from_arrays(X, None, terms=names, digits=self.digits)
-        if not np.isfinite(moments.total.mean[0]).all():
-            refuse_values(X, self)
-            moments.refuse_nonfinite()
+        refuse_nonfinite(self, X, moments)
         self._fit_moments(moments, named=names is not None)
         return self
 

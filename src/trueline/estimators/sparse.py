@@ -21,7 +21,8 @@ from ..errors import DataError
 from ..model.closed import linear_record
 from ..model.linear import LinearModel, names
 from ..onepass.moments import Moments
-from .checking import check_array, refuse_target, refuse_values
+from .arrays import refuse_extremes
+from .checking import check_array, refuse_target
 from .penalised import (
     SPARSE,
     SparseLinear,
@@ -89,7 +90,7 @@ def lasso_path(
     ((50, 10), True, [0, 1])
     """
     by_gram = isinstance(X, np.ndarray) and X.dtype == np.float64 and X.ndim == 2 and prefers_gram(*X.shape)
-    X = check_array(X, accept_sparse=SPARSE, dtype=[np.float64, np.float32], ensure_all_finite=not by_gram)
+    X = check_array(X, accept_sparse=SPARSE, dtype=[np.float64, np.float32], ensure_all_finite=False)
     y = np.asarray(y, dtype=np.float64)
     if y.ndim != 1 or len(y) != X.shape[0]:
         raise DataError(f"y has shape {y.shape}; a vector of {X.shape[0]} numbers is accepted", where="y")
@@ -98,10 +99,8 @@ def lasso_path(
     weights = checked_weights(sample_weight, X)
     with np.errstate(invalid="ignore", over="ignore"):
         problem = LassoProblem(X, weights, fit_intercept)
-        told = not by_gram or np.isfinite(np.trace(problem.gram()))  # a sum of all squares saves a reading of its own
-    if not told:
-        refuse_values(X)
-        raise DataError("the squares of the numbers in X overflow; divide its columns by their size", where="X")
+        squares = np.diagonal(problem.gram()) if by_gram else None  # saves a reading of its own
+    refuse_extremes(None, X, y, weights, squares)
     if isinstance(alphas, numbers.Integral):
         alphas, n_alphas = None, int(alphas)
     if alphas is None:
@@ -187,6 +186,7 @@ class ElasticNet(MultiOutputMixin, SparseLinear):
             self._names(moments)
             return self
         X, y, weights = self._arrays(X, y, sample_weight, True)
+        refuse_extremes(self, X, y, weights)
         problem = LassoProblem(X, weights, self.fit_intercept)
         columns = (y[:, None] if y.ndim == 1 else y).T
         fits = [

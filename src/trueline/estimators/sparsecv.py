@@ -23,7 +23,7 @@ from ..onepass.folds import need_folds
 from ..onepass.moments import Moments
 from ..onepass.paths import held_out, moment_gram
 from ..threads import spread
-from .arrays import fold_numbers
+from .arrays import fold_numbers, refuse_extremes, refuse_nonfinite
 from .checking import validate_data
 from .penalised import (
     SPARSE,
@@ -135,17 +135,20 @@ class ElasticNetCV(SparseLinear):
             self._names(moments)
             return self
         X, y = validate_data(
-            self, X, y, accept_sparse=SPARSE, dtype=[np.float64, np.float32], y_numeric=True, multi_output=True
-        )
+            self, X, y, accept_sparse=SPARSE, dtype=[np.float64, np.float32], y_numeric=True, multi_output=True,
+            ensure_all_finite=False,
+        )  # fmt: skip
         y = column_or_1d(np.asarray(y, dtype=np.float64), warn=True)
         weights = checked_weights(sample_weight, X)
         numbers_of_rows, splits = fold_numbers(self.cv, X, y)
         narrow = X.shape[1] <= min(X.shape[0] // 2, GRAM_COLUMNS) and not hasattr(X, "tocsr")
         if narrow and numbers_of_rows is not None:
             moments = Moments.from_arrays(X, y, weights, folds=numbers_of_rows, terms=self._term_names(), level=0)
+            refuse_nonfinite(self, X, moments, y, weights)
             self._fit_moments(moments)
             if self.certificate_.proven:
                 return self
+        refuse_extremes(self, X, y, weights)
         self._by_rows(X, y, weights, splits)
         return self
 

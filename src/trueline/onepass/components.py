@@ -118,11 +118,13 @@ def with_signs(vectors: np.ndarray) -> np.ndarray:
 
 def certified(part: Part, d: int, variance: np.ndarray, vectors: np.ndarray, integer: np.ndarray) -> ExactCertificate:
     """Digits of the eigenvalues kept, the components' orthogonality, and the rank they show."""
-    C = part.products[0][:d, :d]
-    values = variance * (part.weight[0] - 1)
+    # Near 1, so that no square of these squares overflows.
+    near = -int(np.frexp(np.trace(part.products[0][:d, :d]))[1])
+    C = np.ldexp(part.products[0][:d, :d], near)
+    values = np.ldexp(variance, near) * (part.weight[0] - 1)
     residual = np.linalg.norm(C @ vectors.T - vectors.T * values, axis=0)
-    noise = part.noise[:d].sum() + UNIT * np.trace(C)
-    rounding = np.sqrt(rounding_squares(part.raw_squares(), integer)[:d].sum())
+    noise = np.ldexp(part.noise[:d].sum(), near) + UNIT * np.trace(C)
+    rounding = np.sqrt(np.ldexp(rounding_squares(part.raw_squares(), integer)[:d].sum(), near))
     top = values[0] if len(values) else 0.0
     seen = values > max(d * UNIT * top, rounding**2)
     with np.errstate(invalid="ignore"):

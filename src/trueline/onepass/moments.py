@@ -170,10 +170,7 @@ class Moments:
         """Refuse moments that hold a NaN or an infinity, naming the column."""
         bad = np.flatnonzero(~np.isfinite(self.total.mean[0]) | ~np.isfinite(np.diagonal(self.total.products[0])))
         if len(bad):
-            name = (*self.terms, *self.targets)[bad[0]]
-            raise DataError(
-                f"column {name!r} holds NaN, infinity or numbers beyond 1e150; finite numbers are accepted", where=name
-            )
+            raise overflowing((*self.terms, *self.targets)[bad[0]])
 
     def lost_squares(self) -> np.ndarray:
         """Columns that are constant, or vary so little that float64 does not hold their squares with all digits."""
@@ -183,12 +180,7 @@ class Moments:
     def refuse_lost(self, which: Iterable[int]) -> None:
         """Refuse columns that are known not to be constant, though their squares are lost."""
         for j in which:
-            name = (*self.terms, *self.targets)[j]
-            raise DataError(
-                f"column {name!r} varies by less than 1e-135, and float64 does not hold the squares of such numbers; "
-                "multiply it by a power of ten, or of two, which changes no digit",
-                where=name,
-            )
+            raise vanishing((*self.terms, *self.targets)[j])
 
     def __add__(self, other: Moments) -> Moments:
         if not isinstance(other, Moments):
@@ -321,6 +313,22 @@ class Moments:
             meta["digits"],
             tuple(meta["levels"]),
         )
+
+
+def overflowing(name: str) -> DataError:
+    """Of a column whose squares are no numbers."""
+    return DataError(
+        f"column {name!r} holds NaN, infinity or numbers beyond 1e150; finite numbers are accepted", where=name
+    )
+
+
+def vanishing(name: str) -> DataError:
+    """Of a column whose squares are lost."""
+    return DataError(
+        f"column {name!r} varies by less than 1e-135, and float64 does not hold the squares of such numbers; "
+        "multiply it by a power of ten, or of two, which changes no digit",
+        where=name,
+    )
 
 
 def schema_from(state: Any) -> Any:
