@@ -318,7 +318,9 @@ class Moments:
 def overflowing(name: str) -> DataError:
     """Of a column whose squares are no numbers."""
     return DataError(
-        f"column {name!r} holds NaN, infinity or numbers beyond 1e150; finite numbers are accepted", where=name
+        f"column {name!r} holds NaN, infinity or numbers beyond 1e150, whose squares overflow; divide it by a power of "
+        "ten, or of two, which changes no digit",
+        where=name,
     )
 
 
