@@ -2,8 +2,8 @@
 
 Importing Numba and unpickling a cached kernel takes most of a second, and a short ``trueline stream`` needs one kernel.
 A process that asks for ``light`` start-up keeps, beside Numba's cache, the machine code of each kernel that it runs; the
-next one hands that to LLVM's loader (llvmlite, 0.04 s) and calls it as a C function, which gives up the GIL as the
-kernel would. Numba's native functions take (result*, exception**, arguments…), where an array is (owner, parent, size,
+next one puts that into memory (_link.py; elsewhere than on x86-64 LLVM's loader does) and calls it as a C function,
+which gives up the GIL as the kernel would. Numba's native functions take (result*, exception**, arguments…), where an array is (owner, parent, size,
 itemsize, data, shape…, strides…) and a part is its fields; an owner of NULL is never counted, so the only functions of
 Numba's runtime that may be missing are those for counting and for calls from Python. Whatever does not fit this (another
 kind of argument, a kernel that allocates, another platform) takes the usual way.
@@ -12,21 +12,26 @@ kind of argument, a kernel that allocates, another platform) takes the usual way
 from __future__ import annotations
 
 import ctypes
+import functools
 import hashlib
+import importlib.util
 import json
 import os
 import struct
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from ._link import linked, sections_of, symbols_of
 from ._prune import look_over, used
 
 RESULTS: dict[str, Any] = {"int64": ctypes.c_int64, "float64": ctypes.c_double, "none": ctypes.c_void_p}
 # Of the wrapper that Python calls, which is never called here, and of counting owners, of which there are none.
 UNUSED = ("NRT_adapt_", "NRT_MemInfo_call_dtor", "NRT_Free", "numba_", "Py", "_Py")
+PROCESSOR = ("vendor", "cpu family", "model", "stepping", "flags", "Features", "CPU ")  # lines of Linux's /proc/cpuinfo
 MARK = b"trueline ready 1\n"
 
 
@@ -92,15 +97,23 @@ def parts(value: Any) -> Iterator[type]:
 
 def place(function: Any, described: Sequence[str], sources: Any, folder: Path) -> Path:
     """Where the machine code of a kernel for arguments of these types is kept; ``sources`` are digests of all it reaches."""
-    import llvmlite
-    import llvmlite.binding as llvm
-
-    machine = (llvm.get_host_cpu_name(), llvm.get_host_cpu_features().flatten(), llvm.get_default_triple())
     told = sorted((k, v) for k, v in os.environ.items() if k.startswith("NUMBA_") and k != "NUMBA_CACHE_DIR")
-    key = repr(
-        (function.__module__, function.__qualname__, tuple(described), sources, machine, told, llvmlite.__version__)
-    )
+    key = repr((function.__module__, function.__qualname__, tuple(described), sources, machine(), told))
     return folder / f"{function.__name__}-{hashlib.blake2b(key.encode(), digest_size=16).hexdigest()}.ready"
+
+
+@functools.cache
+def machine() -> tuple[str, ...]:
+    """What compiled code depends on besides its source: the processor, and the version of the compiler."""
+    spec = importlib.util.find_spec("llvmlite")
+    version = Path(spec.origin).with_name("_version.py").read_text() if spec is not None and spec.origin else ""
+    try:
+        lines = Path("/proc/cpuinfo").read_text().partition("\n\n")[0].splitlines()
+        return (version, sys.platform, *(line for line in lines if line.startswith(PROCESSOR)))
+    except OSError:
+        import llvmlite.binding as llvm
+
+        return (version, llvm.get_default_triple(), llvm.get_host_cpu_name(), llvm.get_host_cpu_features().flatten())
 
 
 def keep(path: Path, code: bytes, symbol: str, result: str) -> None:
@@ -120,18 +133,7 @@ def keep(path: Path, code: bytes, symbol: str, result: str) -> None:
 
 def undefined(code: bytes) -> list[str]:
     """The symbols that an ELF object asks for."""
-    (start,) = struct.unpack_from("<Q", code, 40)
-    size, count = struct.unpack_from("<HH", code, 58)
-    sections = [struct.unpack_from("<IIQQQQIIQQ", code, start + k * size) for k in range(count)]
-    found = []
-    for section in sections:
-        if section[1] == 2:  # the table of symbols
-            names = sections[section[6]][4]
-            for at in range(section[4] + 24, section[4] + section[5], 24):
-                name, _, _, where = struct.unpack_from("<IBBH", code, at)
-                if where == 0:
-                    found.append(code[names + name : code.index(b"\0", names + name)].decode())
-    return found
+    return [name for name, where, _, _ in symbols_of(code, sections_of(code)) if where == 0 and name]
 
 
 def _known(name: str) -> bool:
@@ -148,8 +150,6 @@ _engines: list[Any] = []  # they own the code
 
 def load(path: Path) -> Callable[..., Any] | None:
     """What runs the machine code kept there, or None where there is none."""
-    import llvmlite.binding as llvm
-
     try:
         content = path.read_bytes()
     except OSError:
@@ -160,20 +160,10 @@ def load(path: Path) -> Callable[..., Any] | None:
         return None
     (size,) = struct.unpack_from("<I", body)
     head = json.loads(body[4 : 4 + size])
-    llvm.initialize_native_target()
-    llvm.initialize_native_asmprinter()
-    for name in head["missing"]:
-        if llvm.address_of_symbol(name) is None:
-            llvm.add_symbol(name, ctypes.cast(ctypes.CDLL(None).abort, ctypes.c_void_p).value)
-    engine = llvm.create_mcjit_compiler(
-        llvm.parse_assembly(""), llvm.Target.from_default_triple().create_target_machine()
-    )
-    engine.add_object_file(llvm.ObjectFileRef.from_data(body[4 + size :]))
-    engine.finalize_object()
-    address = engine.get_function_address(head["symbol"])
+    code = body[4 + size :]
+    address = linked(code, head["symbol"], head["missing"]) or _by_llvm(code, head["symbol"], head["missing"])
     if not address:
         return None
-    _engines.append(engine)
     function = ctypes.CFUNCTYPE(ctypes.c_int32)(address)
     result = RESULTS[head["result"]]
 
@@ -187,3 +177,21 @@ def load(path: Path) -> Callable[..., Any] | None:
         return None if status == -2 else made.value
 
     return call
+
+
+def _by_llvm(code: bytes, symbol: str, unused: Sequence[str]) -> int:
+    """The address of a function in an object file of any processor."""
+    import llvmlite.binding as llvm
+
+    llvm.initialize_native_target()
+    llvm.initialize_native_asmprinter()
+    for name in unused:
+        if llvm.address_of_symbol(name) is None:
+            llvm.add_symbol(name, ctypes.cast(ctypes.CDLL(None).abort, ctypes.c_void_p).value)
+    engine = llvm.create_mcjit_compiler(
+        llvm.parse_assembly(""), llvm.Target.from_default_triple().create_target_machine()
+    )
+    engine.add_object_file(llvm.ObjectFileRef.from_data(code))
+    engine.finalize_object()
+    _engines.append(engine)
+    return int(engine.get_function_address(symbol))

@@ -15,8 +15,6 @@ from collections.abc import Sequence
 
 from ..errors import TruelineError, UsageError
 
-READER = "trueline-reader"  # the thread that reads ahead of a stream
-
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command line and return its exit code.
@@ -26,8 +24,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     0
     """
     code = _run(argv)
-    if argv is None and any(thread.name == READER for thread in threading.enumerate()):
-        # A thread still waits for standard input, whose lock it holds: the end of Python would abort on it.
+    if argv is None and any(thread.daemon for thread in threading.enumerate()):
+        # A reader still waits for standard input, whose lock it holds: the end of Python would abort on it.
         sys.stdout.flush()
         sys.stderr.flush()
         os._exit(code)

@@ -6,8 +6,9 @@ import dataclasses
 from collections.abc import Callable, Iterator
 from typing import Any
 
+import numpy as np
+
 from ..errors import UsageError
-from . import READER
 from .state import Asked, State
 
 HIDDEN = "\0"  # a level that no row has: it takes the reference's place, so that every real level keeps its term
@@ -43,7 +44,7 @@ def ahead(blocks: Iterator[Any], meanwhile: Callable[[], None] = lambda: None) -
         except BaseException as error:
             put(None, error)
 
-    threading.Thread(target=read, daemon=True, name=READER).start()
+    threading.Thread(target=read, daemon=True).start()
     try:
         meanwhile()
         while True:
@@ -85,7 +86,7 @@ def text_blocks(asked: Asked, state: State | None, form: str) -> Iterator[Any]:
 
 def table_blocks(asked: Asked, state: State | None) -> Iterator[Any]:
     """Blocks of a table, each with the schema so far."""
-    from ..data.encode import Encoder
+    from ..data.swift import swiftly
 
     old = state.schema if state is not None else None
     target = asked.target or (old.target if old is not None else None)
@@ -104,18 +105,31 @@ def table_blocks(asked: Asked, state: State | None) -> Iterator[Any]:
             "derive": asked.derive or dict(old.derive), "missing": old.missing,
             "categories": [c.name for c in old.columns if c.kind == "category"],
         }  # fmt: skip
+
+    def told(schema: Any, levels: list[str]) -> tuple[Any, ...]:
+        made = for_stream(schema)
+        return made if old is None else old.merge(made), made.target_kind, levels
+
+    given = 0
+    plain = not (settings["weights"] or settings["where"] or settings["derive"] or settings.get("categories"))
+    swift = swiftly(asked.source, target, settings["features"], settings["missing"]) if plain else None
+    if swift is not None:
+        for X, y in swift:
+            yield list(swift.terms), X, y, None, *told(swift.schema, [])
+        if swift.whole:
+            return
+        given = swift.given
+    from ..data.encode import Encoder
+
     encoder = Encoder(asked.source, target=target, labels=True, **settings)
     for block in encoder:
-        schema = for_stream(encoder.schema)
-        yield (
-            list(block.terms),
-            block.X,
-            block.y,
-            block.weights,
-            schema if old is None else old.merge(schema),
-            schema.target_kind,
-            encoder.target_levels,
-        )
+        known = min(given, len(block.X))  # the swift reader's rows, learned already
+        given -= known
+        rows = (None if part is None else part[known:] for part in (block.X, block.y, block.weights))
+        yield list(block.terms), *rows, *told(encoder.schema, encoder.target_levels)
+    # No rows, but the schema of them all: a block's own still lacks the rows that were dropped from it.
+    none = np.empty((0, len(encoder.terms)))
+    yield list(encoder.terms), none, none[:, 0], None, *told(encoder.schema, encoder.target_levels)
 
 
 def for_stream(schema: Any) -> Any:
@@ -128,4 +142,5 @@ def for_stream(schema: Any) -> Any:
         else c
         for c in schema.columns
     )
-    return dataclasses.replace(schema, columns=columns, unseen="ignore", classes=())
+    dropped = max(0, schema.dropped_rows)
+    return dataclasses.replace(schema, columns=columns, unseen="ignore", classes=(), dropped_rows=dropped)

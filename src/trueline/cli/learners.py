@@ -73,8 +73,6 @@ def make(name: str, loss: str | None, rate: str, classes: int, names: list[str],
 
 def awaken(name: str) -> None:
     """Import what the learner will need, while another thread reads the first rows: a seventh of a short run."""
-    import llvmlite.binding  # noqa: F401  (loads the machine code that earlier processes left)
-
     if known(name).geometry not in ("auto", "recursive"):
         from ..online import ladder  # noqa: F401
         from ..parts import losses  # noqa: F401

@@ -1,0 +1,256 @@
+"""Files of nothing but numbers, without Polars: a command that reads one is done before Polars would be imported.
+
+CSV is read by one compiled loop on several threads, Parquet by pyarrow where that is installed. Neither knows more than
+finite numbers: a file that shows anything else at its beginning is not for here, and where that turns up later ``whole``
+stays False, for the usual reader to go on behind the rows that were given out. Rows and schema are the usual reader's, bit
+for bit.
+"""
+
+from __future__ import annotations
+
+import os
+import queue
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from .._jit import PLAIN
+from ..errors import TruelineError
+from ..threads import get_threads
+from .files import INFERENCE_ROWS, check_header, file_format
+from .numerals import lines, numerals, powers
+from .refusals import header_cells
+from .schema import Column, Schema
+from .watch import Watch
+
+_CHUNK = 1 << 22  # bytes of text, or of numbers: its rows stay in the cache until they are learned
+_PIECE = 1 << 16
+_TILE = 4096  # rows whose transposition stays in the cache
+_SUFFIXES = (".csv", ".tsv", ".parquet", ".pq")
+_NUMBERS = {"double": "f8", "float": "f4"} | {
+    f"{u}int{8 * n}": f"{u or 'i'}{n}" for u in ("", "u") for n in (1, 2, 4, 8)
+}
+
+Rows = tuple[np.ndarray, np.ndarray]
+
+
+class Swift:
+    """The rows of a file of numbers, and their schema so far; ``whole`` says at the end whether that was all of it."""
+
+    def __init__(self, rows: Callable[[], Iterator[Rows | None]], features: Sequence[str], target: str, missing: str):
+        self._rows = rows
+        self._columns = tuple(Column(name, "number") for name in features)
+        self.terms = list(features)
+        self._target, self._missing = target, missing
+        self._watch = Watch()
+        self.given = 0
+        self.whole = False
+
+    def __iter__(self) -> Iterator[Rows]:
+        for rows in self._rows():
+            if rows is None:
+                return
+            X, y = rows
+            self.given += len(y)
+            self._watch.see(X, self.terms)
+            self._watch.see_target(y)
+            yield X, y
+        self.whole = self.given > 0 and not self._watch.target_is_constant  # a refusal is the usual reader's
+
+    @property
+    def schema(self) -> Schema:
+        return Schema(
+            columns=self._columns,
+            target=self._target,
+            missing=self._missing,
+            rows=self.given,
+            constant=self._watch.constant(self.terms),
+            duplicates=self._watch.duplicates(self.terms),
+        )
+
+
+def swiftly(source: Any, target: str, features: Sequence[str] | None, missing: str) -> Swift | None:
+    """A reader of numbers for one local file of CSV, TSV or Parquet; None where only the usual reader will do."""
+    path = os.fspath(source) if isinstance(source, (str, os.PathLike)) else ""
+    if PLAIN or missing not in ("refuse", "drop") or not path.lower().endswith(_SUFFIXES) or not Path(path).is_file():
+        return None
+    try:
+        kind = file_format(path)
+        opened = _parquet(path) if kind == "parquet" else _text(path, "\t" if kind == "tsv" else ",")
+    except (TruelineError, OSError, ImportError, ValueError):
+        return None  # a refusal is the usual reader's
+    if opened is None:
+        return None
+    names, rows = opened
+    chosen = [name for name in names if name != target] if features is None else list(features)
+    known = set(chosen) <= set(names) and target in names and target not in chosen
+    if (
+        not known
+        or not chosen
+        or len(set(chosen)) < len(chosen)
+        or any(name.lower() == "(intercept)" for name in chosen)
+    ):
+        return None
+    return Swift(lambda: rows(chosen, target), chosen, target, missing)
+
+
+# ---- delimited text
+def _text(path: str, separator: str) -> Any:
+    with open(path, "rb") as file:
+        first = file.readline(_PIECE)
+    first.decode()
+    names = header_cells(first, separator)
+    if first[:1] == b"\xef" or b'"' in first or not first.endswith(b"\n") or not all(names):
+        return None
+    check_header(names, separator, path, True)
+
+    def rows(chosen: list[str], target: str) -> Iterator[Rows | None]:
+        place = np.full(len(names), -2)
+        for k, name in enumerate(chosen):
+            place[names.index(name)] = k
+        place[names.index(target)] = -1
+        return _held(_chunks(path, len(first), separator, place, len(chosen)))
+
+    return names, rows
+
+
+def _chunks(path: str, start: int, separator: str, place: np.ndarray, d: int) -> Iterator[Rows | None]:
+    """The rows chunk by chunk; None where one is not plain."""
+    tens, mark = powers(), ord(separator)
+    file = os.open(path, os.O_RDONLY)
+    size = os.fstat(file).st_size
+
+    def begin(k: int) -> int:
+        """Where the first line begins that begins in chunk k or later."""
+        at = start + k * _CHUNK - 1
+        while start <= at < size:
+            piece = os.pread(file, _PIECE, at)
+            cut = piece.find(b"\n")
+            if cut >= 0:
+                return at + cut + 1
+            at += len(piece)
+        return min(max(at, start), size)
+
+    def read(k: int) -> tuple[np.ndarray, np.ndarray, bool]:
+        at, end = begin(k), begin(k + 1)
+        text: Any = np.empty(end - at + 1, np.uint8)
+        got = 0
+        while got < end - at:
+            got += os.preadv(file, [text[got:-1]], at + got)
+        text[-1] = 10  # the last line may lack its end
+        text = text if end == size and end > at and text[-2] != 10 else text[:-1]
+        n = lines(text)
+        X, y = np.empty((n, d)), np.empty(n)
+        made = numerals(text, mark, place, tens, X, y)
+        return X[:made], y[:made], made == n
+
+    try:
+        for X, y, plain in abreast(read, -(-(size - start) // _CHUNK)):
+            if len(y):
+                yield X, y
+            if not plain:
+                yield None
+    finally:
+        os.close(file)
+
+
+def _held(chunks: Iterator[Rows | None]) -> Iterator[Rows | None]:
+    """The chunks, none before all that the usual reader would look at to tell numbers from words has been seen."""
+    held: list[Rows] = []
+    seen = 0
+    for rows in chunks:
+        if rows is None:
+            yield from held if seen >= INFERENCE_ROWS else ()
+            yield None
+            return
+        held.append(rows)
+        seen += len(rows[1])
+        if seen >= INFERENCE_ROWS:
+            yield from held
+            held = []
+    yield from held
+
+
+def abreast(function: Callable[[int], Any], count: int) -> Iterator[Any]:
+    """function(0), function(1), … in order, made by several threads, each of which is at most one ahead."""
+    threads = min(get_threads(), count)
+    if threads < 2:
+        yield from map(function, range(count))
+        return
+    waiting: list[queue.Queue[Any]] = [queue.Queue(1) for _ in range(threads)]
+    done = threading.Event()
+
+    def work(k: int) -> None:
+        for item in range(k, count, threads):
+            try:
+                made: Any = function(item)
+            except BaseException as error:
+                made = error
+            while not done.is_set():
+                try:
+                    waiting[k].put(made, timeout=0.1)
+                    break
+                except queue.Full:
+                    continue
+            if done.is_set() or isinstance(made, BaseException):
+                return
+
+    workers = [threading.Thread(target=work, args=(k,), daemon=True) for k in range(threads)]
+    for worker in workers:
+        worker.start()
+    try:
+        for item in range(count):
+            made = waiting[item % threads].get()
+            if isinstance(made, BaseException):
+                raise made
+            yield made
+    finally:
+        done.set()
+        for worker in workers:
+            worker.join()
+
+
+# ---- Parquet
+def _parquet(path: str) -> Any:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    file = pq.ParquetFile(path)
+    types = {field.name: str(field.type) for field in file.schema_arrow}
+    if len(types) != file.metadata.num_columns or not all(types):
+        return None
+    if get_threads() != pa.cpu_count():
+        pa.set_cpu_count(get_threads())
+
+    def rows(chosen: list[str], target: str) -> Iterator[Rows | None]:
+        needed = [*chosen, target]
+        if not all(types[name] in _NUMBERS for name in needed):
+            yield None
+            return
+        for batch in file.iter_batches(max(1024, _CHUNK // (8 * len(needed))), columns=needed, use_threads=True):
+            columns = [batch.column(name) for name in needed]
+            if any(column.null_count for column in columns):
+                yield None
+                return
+            apart = [_as_it_lies(column) for column in columns]
+            y = apart.pop() + 0.0
+            X = np.empty((len(y), len(apart)))
+            for start in range(0, len(y), _TILE):
+                tile = slice(start, start + _TILE)
+                for j, column in enumerate(apart):
+                    np.add(column[tile], 0.0, out=X[tile, j])  # −0.0 becomes 0.0, as everywhere
+            if not np.isfinite(X.sum() + y.sum()):
+                yield None
+                return
+            yield X, y.astype(np.float64, copy=False)
+
+    return list(types), rows
+
+
+def _as_it_lies(column: Any) -> np.ndarray:
+    """A column without nulls; Arrow's own way to NumPy would import pandas."""
+    dtype = np.dtype(_NUMBERS[str(column.type)])
+    return np.frombuffer(column.buffers()[1], dtype, len(column), column.offset * dtype.itemsize)
