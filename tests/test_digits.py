@@ -6,6 +6,7 @@ once at the highest level, one block and many blocks at the middle one, and leve
 
 from __future__ import annotations
 
+import warnings
 from collections import Counter
 from typing import Any
 
@@ -99,3 +100,66 @@ def test_no_fit_claims_a_digit_too_many(seeds):
             assert claimed.arithmetic_digits <= got + 1, f"seed {seed}: {claimed.arithmetic_digits:.2f}, {got:.2f}"
     print(f"{dict(seen)}; the boldest claim lies {worst:+.2f} digits from the truth")
     assert seen["fits"] > 60
+
+
+def through_the_origin(seed: int) -> tuple[np.ndarray, np.ndarray, list[int]]:
+    """(X, y, which of [intercept, coefficients] are 0 exactly), in whole numbers, from mirrored rows."""
+    rng = np.random.default_rng(seed)
+    d = int(rng.integers(1, 4))
+    half = rng.integers(-9, 10, (int(rng.integers(10, 200)), d)).astype(float)
+    beta = rng.integers(1, 9, d)
+    noise = rng.integers(-5, 6, len(half)) * int(rng.integers(0, 2))
+    X, y = np.r_[half, -half], np.r_[half @ beta + noise, -(half @ beta + noise)]
+    gone = [0]
+    if seed % 2:  # a column that is even in the rows' sign has no part in what is odd
+        X = np.column_stack([X, np.r_[half[:, 0] ** 2, half[:, 0] ** 2]])
+        gone.append(d + 1)
+    return X * 2.0 ** rng.integers(-40, 40), y, gone
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_what_is_0_by_the_structure_of_the_data_costs_no_digit(seed):
+    X, y, gone = through_the_origin(seed)
+    for rows in (X, np.column_stack([X, X[:, 0]])):
+        model = tl.LinearRegression(rank="drop").fit(rows, y)
+        claimed = model.certificate_
+        found = np.r_[model.intercept_, model.coef_[: X.shape[1]]]
+        exact = truth(X, y, None, True)
+        scale = np.r_[1.0, np.sqrt((X**2).mean(axis=0))] / y.std()
+        assert (np.abs(found[gone]) * scale[gone] <= 2.0**-80).all()
+        others = [j for j in range(len(found)) if j not in gone]
+        got = correct_digits(found[others], [exact[j] for j in others])
+        assert claimed.digits <= got + 1 and claimed.digits > 12
+        assert "0 as far as rounding can tell: the intercept" in claimed.advice
+        assert claimed.dropped == (() if rows is X else (f"x{X.shape[1]}",))
+
+
+@pytest.mark.parametrize("shift", [0.0, 1e3])
+def test_few_digits_of_something_small_are_told_by_its_name(shift):
+    """Centred data: the intercept that their rounding leaves is there, and is exactly known, but means nothing."""
+    rng = np.random.default_rng(5)
+    X = rng.normal(size=(300, 2)) + shift
+    y = X @ [1.0, 2.0] + rng.normal(size=300)
+    X, y = X - X.mean(axis=0), y - y.mean()
+    model = tl.LinearRegression().fit(X, y)
+    claimed = model.certificate_
+    got = correct_digits(np.r_[model.intercept_, model.coef_], truth(X, y, None, True))
+    assert claimed.digits <= got + 1
+    assert claimed.digits > 6 or "the intercept" in claimed.advice
+
+
+@pytest.mark.parametrize("exponent", [-400, -200, 100, 300, 450])
+def test_dependent_columns_of_extreme_sizes_warn_of_nothing(exponent):
+    rng = np.random.default_rng(6)
+    X = rng.normal(size=(60, 2))
+    y = X @ [1.0, 2.0] + rng.normal(size=60)
+    plain = tl.LinearRegression().fit(X, y)
+    for rank in ("minimum-norm", "drop"):
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            found = tl.LinearRegression(rank=rank).fit(np.column_stack([X, 2.0**exponent * X.sum(axis=1)]), y)
+            claimed = found.certificate_
+        assert claimed.dropped == ("x2",) and claimed.digits > 12
+        np.testing.assert_allclose(
+            X @ found.coef_[:2] + found.coef_[2] * 2.0**exponent * X.sum(axis=1), X @ plain.coef_, rtol=1e-11
+        )

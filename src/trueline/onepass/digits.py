@@ -64,7 +64,7 @@ def intercept_error(
 
     A sum of n terms errs by about u√(n Σ(x − c)²) = noise·√n/(4√Σ(x − c)²).
     """
-    sums2 = noise * noise / (np.maximum(squares, np.finfo(float).tiny) * max(n, 1))  # no noise without squares
+    sums2 = (noise / np.sqrt(np.maximum(squares, np.finfo(float).tiny) * max(n, 1))) ** 2  # no noise without squares
     rounding = UNIT_DOUBLED * (abs(target_mean) + float(np.abs(beta) @ np.abs(mean)))
     return _SAFETY * (math.sqrt(float((beta * beta) @ sums2[:-1]) + sums2[-1]) + rounding)
 
@@ -101,6 +101,15 @@ def digits_of(errors: np.ndarray, values: np.ndarray) -> float:
         for e, v in zip(errors.tolist(), values.tolist(), strict=True)
     )
     return min(max(-math.log10(worst + UNIT), 0.0), MOST) if worst < 1 else 0.0
+
+
+def vanished(errors: np.ndarray, values: np.ndarray, unseen: np.ndarray) -> np.ndarray:
+    """Which values cannot be told from 0, by errors too small to be ``unseen``: of these no digit is asked.
+
+    A relative error says nothing of what is 0 by the structure of the data, such as the intercept of a fit through the
+    origin, where the absolute one shows in no prediction.
+    """
+    return (np.abs(values) <= 4 * errors) & (errors <= unseen)
 
 
 def wanted(digits: float | str) -> float:

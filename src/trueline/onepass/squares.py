@@ -16,11 +16,21 @@ import numpy as np
 from ..certify.records import Assumption, ExactCertificate, Status
 from ..errors import UsageError
 from . import doubled
-from .digits import arithmetic_errors, data_errors, digits_of, intercept_error, rounding_squares, squared_rows
+from .digits import (
+    arithmetic_errors,
+    data_errors,
+    digits_of,
+    intercept_error,
+    rounding_squares,
+    squared_rows,
+    vanished,
+)
 from .moments import Moments
 from .parts import Part
 from .solve import Factor, Pair, factored, quadratic, residual
 
+_STRUCTURE = 2.0**-80  # of the prediction: rounded entries leave far more, so what is smaller is 0 by their structure
+_NEARLY = 2.0**-40  # of the prediction
 _FEW = 6.0  # digits: below, the certificate names coefficients that are 0 as far as the arithmetic can tell
 _SMALL = 2.0**-240  # squared length of a column: its inverse, squared and multiplied again, is still a number
 RANK_CHOICES = ("minimum-norm", "drop")
@@ -188,19 +198,28 @@ def _certificate(
     d = len(beta)
     mean = part.mean[0][:d] if fit_intercept else None
     squares = np.diagonal(part.products[0]) if fit_intercept else part.raw_squares()
-    arithmetic, data = [], []
-    hidden: list[str] = []
+    arithmetic: list[float] = []
+    data: list[float] = []
+    few: list[str] = []
+    zero: list[str] = []
     rows2 = squared_rows(factor.inverse, mean)
     shown = np.concatenate([[True], factor.kept]) if fit_intercept else factor.kept
+    names = [*(["the intercept"] if fit_intercept else []), *terms]
+    roots = np.sqrt(np.maximum(part.raw_squares()[:d], np.finfo(float).tiny))
+    roots = np.concatenate([[np.sqrt(part.weight[0])], roots]) if fit_intercept else roots
     for t, (found, values) in enumerate(_arithmetic(part, factor, beta, intercept, fit_intercept)):
         moved = data_errors(
             rows2, factor.inverse, mean, beta[:, t], rounding[:d], float(rounding[d + t]), float(rss[t]), part.n
         )
-        arithmetic.append(digits_of(found[shown], values[shown]))
-        if arithmetic[-1] < _FEW:
-            names = [*(["the intercept"] if fit_intercept else []), *terms]
-            hidden += [name for name, v, e, s in zip(names, values, found, shown) if s and abs(v) <= 4 * e]
-        data.append(digits_of(moved[shown], values[shown]))
+        size = np.sqrt(max(squares[d + t], 0.0)) / roots  # of a coefficient that would make all of the prediction
+        for errors, unseen, into in ((found, _STRUCTURE, arithmetic), (moved, 4 * doubled.UNIT, data)):
+            gone = shown & vanished(errors, values, unseen * size)
+            asked = shown & ~gone
+            into.append(digits_of(errors[asked], values[asked]))
+            zero += [name for name, is_gone in zip(names, gone) if is_gone]
+            if into[-1] < _FEW:
+                small = asked & (np.abs(values) <= np.maximum(4 * errors, _NEARLY * size))
+                few += [name for name, is_small in zip(names, small) if is_small]
     # ‖Xᵀr‖/(‖X‖‖r‖) of the coefficients as they are returned, rounded to float64.
     lengths = np.sqrt(np.maximum(squares[:d].sum() * rss, 0.0))
     scale = factor.scale[:, None]
@@ -211,15 +230,19 @@ def _certificate(
         left = (factor.scaled[0] @ (low / scale)) / scale
     angle = np.sqrt((left * left).sum(axis=0)) / np.where(lengths > 0, lengths, np.inf)
     dropped = tuple(terms[j] for j in factor.combinations)
-    advice = ""
+    advice = []
     if dropped:
         told = "; ".join(
             _explain(terms, j, gamma * factor.scale / factor.scale[j]) for j, gamma in factor.combinations.items()
         )
         how = "the solution of least norm is given" if rank == "minimum-norm" else "their coefficients are set to 0"
-        advice = f"columns that add nothing: {told}; {how}"
-    elif hidden:
-        advice = f"few digits hold of what can hardly be told from 0: {', '.join(hidden[:4])}"
+        advice.append(f"columns that add nothing: {told}; {how}")
+    for told, which in (
+        ("few digits hold of what can hardly be told from 0", dict.fromkeys(few)),
+        ("0 as far as rounding can tell", {name: None for name in zero if name not in few}),
+    ):
+        if which:
+            advice.append(f"{told}: {', '.join(list(which)[:4])}{', …' if len(which) > 4 else ''}")
     return ExactCertificate(
         status=Status.DEGENERATE if dropped else Status.PROVEN,
         assumptions=(
@@ -231,7 +254,7 @@ def _certificate(
                 "remove the columns named, or add a ridge penalty" if dropped else "",
             ),
         ),
-        advice=advice,
+        advice="; ".join(advice),
         arithmetic_digits=min(arithmetic, default=0.0),
         data_digits=min(data, default=0.0),
         condition_number=factor.condition_number,
