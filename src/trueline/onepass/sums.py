@@ -1,8 +1,9 @@
 """Sums and products of some rows about a shift, not yet centred: what threads make of a piece of rows.
 
-At level 0 the products are BLAS's alone. Rows that lie ready are multiplied where they are, some 2,048 at a time; of
-columns that lie apart [x y 1] is gathered by tiles, sorted by fold, in a buffer that its thread keeps, and each fold's
-stretch of the tile is multiplied by itself. Above level 0 every block is shifted exactly and sliced (exact.py).
+At level 0 the products are BLAS's alone. Rows that lie ready are multiplied where they are, as many at a time as stay in
+the cache for the products with y and 1; of columns that lie apart [x y 1] is gathered by tiles, sorted by fold, in a
+buffer that its thread keeps, and each fold's stretch of the tile is multiplied by itself. Above level 0 every block is
+shifted exactly and sliced (exact.py).
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from .doubled import add, add_single, divide, subtract_product, two_sum
 from .given import Chosen, Given, Piece, count, cut, joined, tiles
 from .parts import Part, symmetric
 
+_PLAIN_ROWS, _PLAIN_NUMBERS = 8192, 2**19  # of a block at level 0
 _buffers = threading.local()
 
 
@@ -172,7 +174,7 @@ def _plainly(rows: Given, chosen: Chosen, shift: np.ndarray) -> Iterator[tuple[n
     """√w·(x − c) and √w·[y − c, 1] block by block; x is not copied where it lies ready and its shift is 0."""
     d = rows.X.shape[1]
     ready = rows.direct and rows.weights is None and not shift[:d].any()
-    step = max(exact.fine_rows(len(shift)), 2 * exact.FINE_ROWS)
+    step = max(2 * exact.FINE_ROWS, min(_PLAIN_ROWS, _PLAIN_NUMBERS // len(shift)))
     buffer = None if ready else np.empty((step, d), order="F" if rows.by_columns else "C")
     rest = np.ones((step, len(shift) - d + 1), order="F")
     for start in range(0, count(chosen), step):
