@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from ..data import swift  # here, so that the thread that reads has not to wait for what this one imports
 from ..errors import UsageError
 from .state import Asked, State
 
@@ -86,8 +87,6 @@ def text_blocks(asked: Asked, state: State | None, form: str) -> Iterator[Any]:
 
 def table_blocks(asked: Asked, state: State | None) -> Iterator[Any]:
     """Blocks of a table, each with the schema so far."""
-    from ..data.swift import swiftly
-
     old = state.schema if state is not None else None
     target = asked.target or (old.target if old is not None else None)
     if target is None:
@@ -112,13 +111,13 @@ def table_blocks(asked: Asked, state: State | None) -> Iterator[Any]:
 
     given = 0
     plain = not (settings["weights"] or settings["where"] or settings["derive"] or settings.get("categories"))
-    swift = swiftly(asked.source, target, settings["features"], settings["missing"]) if plain else None
-    if swift is not None:
-        for X, y in swift:
-            yield list(swift.terms), X, y, None, *told(swift.schema, [])
-        if swift.whole:
+    quick = swift.swiftly(asked.source, target, settings["features"], settings["missing"]) if plain else None
+    if quick is not None:
+        for X, y in quick:
+            yield list(quick.terms), X, y, None, *told(quick.schema, [])
+        if quick.whole:
             return
-        given = swift.given
+        given = quick.given
     from ..data.encode import Encoder
 
     encoder = Encoder(asked.source, target=target, labels=True, **settings)

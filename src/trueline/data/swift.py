@@ -19,7 +19,7 @@ import numpy as np
 
 from .._jit import PLAIN
 from ..errors import TruelineError
-from ..threads import get_threads
+from ..threads import ahead, get_threads
 from .files import INFERENCE_ROWS, check_header, file_format
 from .numerals import lines, numerals, powers
 from .refusals import header_cells
@@ -28,6 +28,7 @@ from .watch import Watch
 
 _CHUNK = 1 << 22  # bytes of text, or of numbers: its rows stay in the cache until they are learned
 _PIECE = 1 << 16
+_BUFFER = 1 << 20
 _TILE = 4096  # rows whose transposition stays in the cache
 _SUFFIXES = (".csv", ".tsv", ".parquet", ".pq")
 _NUMBERS = {"double": "f8", "float": "f4"} | {
@@ -218,7 +219,7 @@ def _parquet(path: str) -> Any:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    file = pq.ParquetFile(path)
+    file = pq.ParquetFile(path, pre_buffer=False, buffer_size=_BUFFER)  # it would hold all of the file that it has read
     types = {field.name: str(field.type) for field in file.schema_arrow}
     if len(types) != file.metadata.num_columns or not all(types):
         return None
@@ -230,7 +231,8 @@ def _parquet(path: str) -> Any:
         if not all(types[name] in _NUMBERS for name in needed):
             yield None
             return
-        for batch in file.iter_batches(max(1024, _CHUNK // (8 * len(needed))), columns=needed, use_threads=True):
+        size = max(1024, _CHUNK // (8 * len(needed)))
+        for batch in ahead(file.iter_batches(size, columns=needed, use_threads=True)):
             columns = [batch.column(name) for name in needed]
             if any(column.null_count for column in columns):
                 yield None
