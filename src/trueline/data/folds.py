@@ -47,7 +47,7 @@ def number_hash(array: np.ndarray, names: Sequence[str], seed: int) -> np.ndarra
     factors = np.array([multiplier(name, seed) for name in names], dtype=np.uint64)
     bits = array.view(np.uint64)
     total = np.zeros(len(array), dtype=np.uint64)
-    if compiled() and array.size > _CACHED:
+    if "numba" in sys.modules and not PLAIN and array.size > _CACHED:
         _row_sums(bits, factors, total)
         return total
     step = max(64, _CACHED // max(1, len(factors)))
@@ -100,10 +100,16 @@ def compile_for(numbers: int) -> None:
     global _compiled
     if PLAIN or numbers < _LOADED or compiled():
         return
-    few = bits_of(np.zeros(1))
-    arguments = (few, few, few, few, np.zeros(4, np.uint64), 0, np.zeros(1, np.uint64))
-    if numbers >= _REPAID or _add_columns.ready(*arguments):  # type: ignore[attr-defined]
-        _add_columns(*arguments)
+    few, total = bits_of(np.zeros(1)), np.zeros(1, np.uint64)
+    calls: list[tuple[Any, ...]] = [
+        (_add_columns, few, few, few, few, np.zeros(4, np.uint64), 0, total),
+        (stir, total, few),
+    ]
+    # Both are looked for before Numba is there: what was looked for is left for the next process.
+    ready = [item.ready(*arguments) is not None for item, *arguments in calls]
+    if numbers >= _REPAID or all(ready):
+        for item, *arguments in calls:
+            item(*arguments)
         _compiled = True
 
 
@@ -127,6 +133,15 @@ def _add_columns(a, b, c, d, factors, first, total):
             + _folded(d[i]) * factors[first + 3]
         )
     return odd
+
+
+@kernel(light=True)
+def stir(h, bits):
+    """Mix a column's bits into the rows' hashes, in their order."""
+    for i in range(len(h)):
+        b = np.uint64(0) if bits[i] == np.uint64(0x8000000000000000) else bits[i]  # −0.0 and 0.0 are one value
+        mixed = (h[i] ^ b) * np.uint64(0xBF58476D1CE4E5B9)
+        h[i] = mixed ^ (mixed >> np.uint64(29))
 
 
 @kernel

@@ -12,8 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from .._jit import kernel
-from ..data.folds import bits_of, compiled
+from ..data.folds import bits_of, compiled, stir
 
 SEED = 0x9E3779B97F4A7C15
 _COLUMNS = 8
@@ -93,7 +92,7 @@ def priorities(columns: Sequence[np.ndarray]) -> np.ndarray:
     h: Any = np.full(len(columns[0]), SEED, dtype=np.uint64)
     for column in columns:
         if compiled():
-            _stir(h, bits_of(column))
+            stir(h, bits_of(column))
             continue
         h ^= (column + 0.0).view(np.uint64)  # + 0.0 makes −0 and 0 one value
         h *= np.uint64(0xBF58476D1CE4E5B9)
@@ -101,14 +100,6 @@ def priorities(columns: Sequence[np.ndarray]) -> np.ndarray:
     if len(np.unique(h[:_PROBE])) < min(len(h), _PROBE):
         h = h + _occurrence(h) * np.uint64(SEED)
     return _mixed(h)
-
-
-@kernel(light=True)
-def _stir(h, bits):
-    for i in range(len(h)):
-        b = np.uint64(0) if bits[i] == np.uint64(0x8000000000000000) else bits[i]  # −0.0 and 0.0 are one value
-        mixed = (h[i] ^ b) * np.uint64(0xBF58476D1CE4E5B9)
-        h[i] = mixed ^ (mixed >> np.uint64(29))
 
 
 def _mixed(h: np.ndarray) -> np.ndarray:
