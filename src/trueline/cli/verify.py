@@ -2,20 +2,38 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, Any
 
-from ..errors import DataError
+from ..errors import DataError, UsageError
 from . import options
+from .declare import Option
 
 
-def verify(model: options.Model, data: options.Source, json: options.Json = False) -> int:
+def verify(
+    model: options.Model,
+    data: options.Source,
+    target: Annotated[
+        str | None,
+        Option(
+            "--target", "-t", help="The target's column, for a model of arrays, which has no names.", show_default=False
+        ),
+    ] = None,
+    features: Annotated[
+        str | None,
+        Option(help="The same of its columns, in the order of the fit, with commas between.", show_default=False),
+    ] = None,
+    weights: Annotated[str | None, Option(help="The same of its row weights.", show_default=False)] = None,
+    json: options.Json = False,
+) -> int:
     """Recompute what a model's certificate claims from its training data. Exit code 0 if all of it holds, 4 if not.
 
     Online learners are replayed, so their rows must come in the order of training.
 
-    [bold]Example[/bold]
+    [bold]Examples[/bold]
 
     trueline verify m.tl houses.csv
+
+    trueline verify of_arrays.tl houses.csv --target price --features size,rooms
     """
     import numpy as np
 
@@ -23,14 +41,18 @@ def verify(model: options.Model, data: options.Source, json: options.Json = Fals
     from .console import emit, paint, waiting
     from .models import open_model
     from .replaying import replayed
-    from .rows import training_rows
+    from .rows import Named, training_rows
 
     opened = open_model(model)
+    named = Named(options.names(target), options.names(features), weights)
+    given = next((option for option, value in named._asdict().items() if value is not None), None)
+    if given and (opened.schema is not None or opened.meta.get("form")):
+        raise UsageError(f"{model} knows its columns by name; leave out --{given}", where=given)
     with waiting("verifying"):
         source = options.one_source(data)
         again = (lambda X, y, c: replayed(opened, source)) if "stream_terms" in opened.meta else None
         passes = _passes(opened)
-        rows = _learned(opened, training_rows(opened, source))
+        rows = _learned(opened, training_rows(opened, source, named))
         rows = tuple(v if v is None or passes == 1 else np.concatenate([v] * passes) for v in rows)
         result = check(opened.record, rows, replay=again)
     if json:
