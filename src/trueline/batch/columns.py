@@ -1,5 +1,8 @@
 """Columns copied together for coordinate steps: how a kernel reads one of them, and the store that copies each once.
 
+Coordinate steps meet a column with the change v of the scores times the curvatures h. The two are one array of n rows
+[v, h]: stored row by row where entries are looked up here and there, column by column where all are read in order.
+
 The store of a CSR matrix is filled by reading the rows once for all columns that are wanted and not there yet, so the
 matrix is never transposed; its room is set aside for every entry, but memory is taken only where something was written.
 """
@@ -10,9 +13,17 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .. import threads
 from .._jit import kernel, teach
-from .products import count_entries, parts_of, pick_entries, picked_add, picked_sum, picked_weighted_sum
+from .products import (
+    count_entries,
+    parts_of,
+    pick_entries,
+    picked_add,
+    picked_pair_add,
+    picked_pair_sum,
+    picked_sum,
+    shared,
+)
 
 
 class DenseColumns(NamedTuple):
@@ -20,13 +31,19 @@ class DenseColumns(NamedTuple):
 
     XT: Any
     reassociate = True
+    order = "F"  # of the array [v, h]
 
-    def dot(self, k, v, h):
+    def dot(self, k, pair):
         """Σ x·v·h."""
         total = 0.0
         for i in range(self.XT.shape[1]):
-            total += self.XT[k, i] * v[i] * h[i]
+            total += self.XT[k, i] * pair[i, 0] * pair[i, 1]
         return total
+
+    def move(self, k, scale, pair):
+        """v += scale·x."""
+        for i in range(self.XT.shape[1]):
+            pair[i, 0] += scale * self.XT[k, i]
 
     def product(self, k, v):
         """Σ x·v."""
@@ -55,10 +72,15 @@ class SparseColumns(NamedTuple):
     data: Any
     indices: Any
     indptr: Any
+    order = "C"
 
-    def dot(self, k, v, h):
+    def dot(self, k, pair):
         start, stop = self.indptr[k], self.indptr[k + 1]
-        return picked_weighted_sum(self.data[start:stop], self.indices[start:stop], v, h)
+        return picked_pair_sum(self.data[start:stop], self.indices[start:stop], pair)
+
+    def move(self, k, scale, pair):
+        start, stop = self.indptr[k], self.indptr[k + 1]
+        picked_pair_add(self.data[start:stop], self.indices[start:stop], scale, pair)
 
     def product(self, k, v):
         start, stop = self.indptr[k], self.indptr[k + 1]
@@ -134,7 +156,7 @@ class ColumnStore:
         X = self.X
         if not self.lengths:
             self.lengths = [np.zeros(self.d, dtype=np.int32) for _ in self.parts]
-            threads.spread(
+            shared(
                 lambda job: count_entries(X.indices, X.indptr, job[0], *job[1]),
                 list(zip(self.lengths, self.parts, strict=True)),
             )
@@ -146,7 +168,7 @@ class ColumnStore:
             jobs.append((at.copy(), part))
             at += lengths[fresh]
         made = self.columns
-        threads.spread(
+        shared(
             lambda job: pick_entries(X.data, X.indices, X.indptr, wanted, job[0], made.data, made.indices, *job[1]),
             jobs,
         )

@@ -9,6 +9,9 @@ one strand would wait for each addition, and a compiler free to reorder would ga
 from __future__ import annotations
 
 import itertools
+import threading
+from collections.abc import Callable
+from concurrent.futures import Future
 from typing import Any
 
 import numpy as np
@@ -16,7 +19,7 @@ import numpy as np
 from .. import threads
 from .._jit import kernel
 
-LONG = 6_000_000  # entries from which a second thread repays its start and the wait for a core that sleeps
+LONG = 1_000_000  # entries from which a second thread repays its start and the wait for a core that sleeps
 
 
 @kernel
@@ -35,20 +38,27 @@ def picked_sum(values, places, v):
 
 
 @kernel
-def picked_weighted_sum(values, places, v, h):
-    """Σ x·v·h over some entries."""
+def picked_pair_sum(values, places, pair):
+    """Σ x·v·h over some entries, pair = [v, h]: side by side both are one look at memory."""
     whole = values.shape[0] - values.shape[0] % 4
     one, two, three, four = 0.0, 0.0, 0.0, 0.0
     for e in range(0, whole, 4):
         i, j, k, m = np.uint32(places[e]), np.uint32(places[e + 1]), np.uint32(places[e + 2]), np.uint32(places[e + 3])
-        one += values[e] * v[i] * h[i]
-        two += values[e + 1] * v[j] * h[j]
-        three += values[e + 2] * v[k] * h[k]
-        four += values[e + 3] * v[m] * h[m]
+        one += values[e] * pair[i, 0] * pair[i, 1]
+        two += values[e + 1] * pair[j, 0] * pair[j, 1]
+        three += values[e + 2] * pair[k, 0] * pair[k, 1]
+        four += values[e + 3] * pair[m, 0] * pair[m, 1]
     for e in range(whole, values.shape[0]):
         i = np.uint32(places[e])
-        one += values[e] * v[i] * h[i]
+        one += values[e] * pair[i, 0] * pair[i, 1]
     return (one + two) + (three + four)
+
+
+@kernel
+def picked_pair_add(values, places, scale, pair):
+    """v += scale·x at the entries' places."""
+    for e in range(values.shape[0]):
+        pair[np.uint32(places[e]), 0] += scale * values[e]
 
 
 @kernel
@@ -132,26 +142,46 @@ def canonical(X: Any) -> Any:
         last = np.full(X.shape[int(X.format == "csr")], -1, dtype=np.int32)
         return bool(repeats(X.indices, X.indptr, last, *part))
 
-    if not X.has_canonical_format and any(threads.spread(twice, parts_of(X))):
+    if not X.has_canonical_format and any(shared(twice, parts_of(X))):
         X = X.copy()
         X.sum_duplicates()
     return X
 
 
 def parts_of(X: Any) -> list[tuple[int, int]]:
-    """The slices in as many runs as there are threads, of about as many entries each."""
+    """The slices in runs of about as many entries each: as many as there are threads, if they are worth it."""
     slices = len(X.indptr) - 1
     if X.indptr[-1] < LONG or threads.get_threads() == 1:
         return [(0, slices)]
-    edges = np.searchsorted(X.indptr, np.linspace(0, X.indptr[-1], threads.get_threads() + 1)[1:-1])
+    pieces = min(threads.get_threads(), int(2 * X.indptr[-1] // max(LONG, 1)))
+    edges = np.searchsorted(X.indptr, np.linspace(0, X.indptr[-1], pieces + 1)[1:-1])
     runs = itertools.pairwise([0, *edges.tolist(), slices])
     return [(start, stop) for start, stop in runs if stop > start]
+
+
+def shared(function: Callable[[Any], Any], parts: list[Any]) -> list[Any]:
+    """As ``threads.spread``, but the first part is done here: starting a pool would take a third of these readings."""
+    results: list[Future[Any]] = [Future() for _ in parts]
+
+    def run(k: int) -> None:
+        try:
+            results[k].set_result(function(parts[k]))
+        except BaseException as error:
+            results[k].set_exception(error)
+
+    others = [threading.Thread(target=run, args=(k,)) for k in range(1, len(parts))]
+    for other in others:
+        other.start()
+    run(0)
+    for other in others:
+        other.join()
+    return [one.result() for one in results]
 
 
 def each_slice(work: Any, X: Any, v: np.ndarray) -> np.ndarray:
     """One number a slice: ``work`` is ``slice_dots`` or its like."""
     out = np.empty(len(X.indptr) - 1)
-    threads.spread(lambda part: work(X.data, X.indices, X.indptr, v, out, *part), parts_of(X))
+    shared(lambda part: work(X.data, X.indices, X.indptr, v, out, *part), parts_of(X))
     return out
 
 
@@ -163,7 +193,7 @@ def each_place(work: Any, X: Any, v: np.ndarray, places: int) -> np.ndarray:
         work(X.data, X.indices, X.indptr, v, out, *part)
         return out
 
-    first, *others = threads.spread(share, parts_of(X))
+    first, *others = shared(share, parts_of(X))
     for other in others:
         first += other
     return np.asarray(first)

@@ -25,10 +25,11 @@ from .gradient import Patience
 from .risk import Point, Risk
 
 FAR = 0.3  # new columns for each old one in a working set whose signs are not worth fixing yet
-NEAR = 0.7  # part of the bound from which a column is kept at hand
+NEAR = 0.8  # part of the bound from which a column is kept at hand
 LEAST, MOST = 100, 8000  # columns that may always move, and that may enter at once
 FLOOR = 0.01  # part of the violation below which no single model is solved
 STEPS = 2  # Newton steps on a working set between two readings of the whole matrix
+ROUNDS, MOST_ROUNDS = 3, 12  # of conjugate gradients on a model: more only where the support no longer changes
 ENOUGH = 0.003  # part of the violation at which the set has given what it can
 
 
@@ -39,23 +40,23 @@ BASE, TOTAL, SLOPE_B, WEIGHT, PROFILED = range(5)
 
 
 @kernel
-def slope_at(columns, rooms, table, k, change, h, state):
+def slope_at(columns, rooms, table, k, pair, state):
     """The model's derivative in parameter k."""
     if k == rooms.shape[0]:
         return table[SLOPE, k] + state[TOTAL]
-    raw = columns.dot(rooms[k], change, h) + state[BASE] * table[HX, k] - table[SHIFT, k] * state[TOTAL]
+    raw = columns.dot(rooms[k], pair) + state[BASE] * table[HX, k] - table[SHIFT, k] * state[TOTAL]
     return table[SLOPE, k] + raw / table[SCALE, k]
 
 
 @kernel
-def move(columns, rooms, table, k, new, change, state):
+def move(columns, rooms, table, k, new, pair, state):
     """Parameter k takes a new value; the scores' change follows, and the intercept if it is profiled."""
     step = (new - table[THETA, k]) / table[SCALE, k]
     table[THETA, k] = new
     if k == rooms.shape[0]:
         state[BASE] += step
     else:
-        columns.add(rooms[k], step, change)
+        columns.move(rooms[k], step, pair)
         state[BASE] -= step * table[SHIFT, k]
     state[TOTAL] += step * (table[HX, k] - table[SHIFT, k] * state[WEIGHT])
     if state[PROFILED] > 0.0:
@@ -64,27 +65,27 @@ def move(columns, rooms, table, k, new, change, state):
 
 
 @kernel
-def epoch(columns, rooms, table, change, h, state, whole):
+def epoch(columns, rooms, table, pair, state, whole):
     """One round of coordinate steps over the working set, or over its non-zero part."""
     for k in range(table.shape[1]):
         curve, theta = table[CURVE, k], table[THETA, k]
         if curve <= 0.0 or (not whole and theta == 0.0):
             continue
-        q = slope_at(columns, rooms, table, k, change, h, state)
+        q = slope_at(columns, rooms, table, k, pair, state)
         new = shrunk(theta - q / curve, 1.0 / curve, table[L1, k], table[L2, k], table[LOWER, k], table[UPPER, k])
         if new != theta:
-            move(columns, rooms, table, k, new, change, state)
+            move(columns, rooms, table, k, new, pair, state)
 
 
 @kernel
-def violation(columns, rooms, table, change, h, state, support):
+def violation(columns, rooms, table, pair, state, support):
     """(largest violation of the model's conditions, size of the support); REST ← the conditions on the support."""
     worst, count = 0.0, 0
     for k in range(table.shape[1]):
         if table[CURVE, k] <= 0.0:
             continue
         theta, l1 = table[THETA, k], table[L1, k]
-        q = slope_at(columns, rooms, table, k, change, h, state) + table[L2, k] * theta
+        q = slope_at(columns, rooms, table, k, pair, state) + table[L2, k] * theta
         if theta > 0.0:
             q += l1
         elif theta < 0.0:
@@ -156,7 +157,7 @@ def conjugate_steps(columns, rooms, table, h, state, support, count, accuracy, p
 
 
 @kernel
-def model_value(table, change, h, state):
+def model_value(table, pair, state):
     """The model's value, but for a constant."""
     total, moved = 0.0, state[BASE]
     for k in range(table.shape[1]):
@@ -165,14 +166,14 @@ def model_value(table, change, h, state):
         moved += table[SHIFT, k] * step / table[SCALE, k]
         total += table[SLOPE, k] * step + table[L1, k] * abs(theta) + 0.5 * table[L2, k] * theta * theta
     total += state[SLOPE_B] * moved
-    for i in range(h.shape[0]):
-        whole = change[i] + state[BASE]
-        total += 0.5 * h[i] * whole * whole
+    for i in range(pair.shape[0]):
+        whole = pair[i, 0] + state[BASE]
+        total += 0.5 * pair[i, 1] * whole * whole
     return total
 
 
 @kernel
-def shift_support(columns, rooms, table, change, state, support, count, step):
+def shift_support(columns, rooms, table, pair, state, support, count, step):
     """θ moves by step·DELTA on the support; what crosses zero or a bound stops there. Returns the first crossing."""
     first = 1.0
     for i in range(count):
@@ -184,48 +185,50 @@ def shift_support(columns, rooms, table, change, state, support, count, step):
             new = 0.0
         new = min(max(new, table[LOWER, k]), table[UPPER, k])
         if new != theta:
-            move(columns, rooms, table, k, new, change, state)
+            move(columns, rooms, table, k, new, pair, state)
     return first
 
 
 @kernel
-def solve_model(columns, rooms, table, change, h, state, accuracy, epochs, rounds, support, image, kept):
-    """The model's minimiser on the working set, to ``accuracy`` in its conditions; table, change and state in place.
+def solve_model(columns, rooms, table, pair, h, state, accuracy, epochs, rounds, support, image, kept):
+    """The model's minimiser on the working set, to ``accuracy`` in its conditions; table, pair and state in place.
 
-    Returns how many columns were read.
+    Returns how many columns were read, and whether ``accuracy`` was reached.
     """
-    read = 0.0
+    read, reached = 0.0, False
     products = 8
     for turn in range(rounds + 1):
         for e in range(epochs):
-            epoch(columns, rooms, table, change, h, state, e == 0)
+            epoch(columns, rooms, table, pair, state, e == 0)
         read += 2.0 * epochs * rooms.shape[0]
         if turn == rounds:
             break
-        worst, count = violation(columns, rooms, table, change, h, state, support)
+        worst, count = violation(columns, rooms, table, pair, state, support)
         read += rooms.shape[0]
         if worst <= accuracy:
+            reached = True
             break
         done = conjugate_steps(columns, rooms, table, h, state, support, count, 0.5 * accuracy, products, image)
         read += (2.0 * done + 1.0) * count
         products *= 2
-        before = model_value(table, change, h, state)
-        kept[: h.shape[0]] = change
+        before = model_value(table, pair, state)
+        kept[:] = pair[:, 0]
         base, total = state[BASE], state[TOTAL]
         table[DIRECTION] = table[THETA]
-        first = shift_support(columns, rooms, table, change, state, support, count, 1.0)
-        if first < 1.0 and model_value(table, change, h, state) > before:
+        first = shift_support(columns, rooms, table, pair, state, support, count, 1.0)
+        if first < 1.0 and model_value(table, pair, state) > before:
             # Crossings that cost more than the step gains: go only as far as the first.
             table[THETA] = table[DIRECTION]
-            change[:] = kept[: h.shape[0]]
+            pair[:, 0] = kept
             state[BASE], state[TOTAL] = base, total
-            shift_support(columns, rooms, table, change, state, support, count, first)
+            shift_support(columns, rooms, table, pair, state, support, count, first)
         elif first == 1.0:
-            worst, count = violation(columns, rooms, table, change, h, state, support)
+            worst, count = violation(columns, rooms, table, pair, state, support)
             read += rooms.shape[0]
             if worst <= accuracy:
+                reached = True
                 break
-    return read
+    return read, reached
 
 
 class WorkingSet:
@@ -238,6 +241,7 @@ class WorkingSet:
         self.penalised = design.intercept and not self.profiled
         self.store = ColumnStore(design.X, design.sparse)
         self.ids = self.rooms = self.near = np.zeros(0, dtype=np.int64)
+        self.rounds = ROUNDS
 
     def gather(self, point: Point, g: np.ndarray, alive: np.ndarray) -> None:
         """Bring the columns that hold a coefficient, break the bound or are near it together."""
@@ -304,13 +308,17 @@ class WorkingSet:
         held = int(np.count_nonzero(table[THETA]))
         far = len(moving) - held > FAR * held
         ratio = worst / float(penalty.l1.max(initial=1e-300))
-        change, image, kept = np.zeros(design.n), np.empty(design.n), np.empty(design.n)
-        read = solve_model(
-            self.store.columns, self.rooms, table, change, h, state, effort * worst * min(0.1, max(ratio, FLOOR)),
-            4 if far else 2, 0 if far else 12, np.empty(len(moving), dtype=np.int64), image, kept,
+        pair = np.zeros((design.n, 2), order=self.store.columns.order)
+        pair[:, 1] = h
+        image, kept = np.empty(design.n), np.empty(design.n)
+        read, reached = solve_model(
+            self.store.columns, self.rooms, table, pair, h, state, effort * worst * min(0.1, max(ratio, FLOOR)),
+            4 if far else 2, 0 if far else self.rounds, np.empty(len(moving), dtype=np.int64), image, kept,
         )  # fmt: skip
+        if not far and not reached and np.count_nonzero(table[THETA]) == held:
+            self.rounds = min(self.rounds + 1, MOST_ROUNDS)
         design.passes += read / max(1, design.d)
-        change += state[BASE]
+        change = pair[:, 0] + state[BASE]
         theta = point.theta.copy()
         theta[moving] = table[THETA]
         if self.profiled:
