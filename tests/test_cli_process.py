@@ -50,6 +50,57 @@ def test_nothing_is_imported_that_a_command_does_not_use(table):
     }
 
 
+@pytest.mark.parametrize("kind", ["csv", "parquet"])
+def test_a_stream_of_numbers_needs_neither_polars_nor_a_compiler(tmp_path, kind):
+    pytest.importorskip("pyarrow")
+    import polars as pl
+
+    path = tmp_path / f"numbers.{kind}"
+    frame = pl.DataFrame({"a": [float(k % 5) for k in range(50)], "y": [2.0 * (k % 5) + 1.5 for k in range(50)]})
+    frame.write_csv(path) if kind == "csv" else frame.write_parquet(path)
+    asked = ("stream", path, "-t", "y", "--learner", "widrow-hoff", "--rate", "0.01", "--no-certificate", "-q")
+    imported(*asked)  # the first process leaves the machine code
+    used = imported(*asked)
+    assert "numpy" in used and not used & {"polars", "pandas", "scipy", "typer", "rich", "sklearn"}
+    if sys.platform == "linux" and os.uname().machine == "x86_64":
+        assert not used & {"numba", "llvmlite"}
+
+
+def test_a_bar_is_shown_on_a_terminal_and_taken_away(tmp_path):
+    import pty
+    import time
+
+    def run(*options):
+        ours, theirs = pty.openpty()
+        child = subprocess.Popen(
+            [sys.executable, "-m", "trueline", "stream", "-", "-t", "y", *options],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=theirs, env={**ENV, "COLUMNS": "80"},
+        )  # fmt: skip
+        os.close(theirs)
+        assert child.stdin is not None and child.stdout is not None
+        child.stdin.write(b"x,y\n")
+        for k in range(100):  # for longer than a second
+            child.stdin.write(b"%d,%d\n" % (k % 7, 2 * (k % 7) + 1) * 8)
+            child.stdin.flush()
+            time.sleep(0.05)
+        child.stdin.close()
+        out, err = child.stdout.read().decode(), b""
+        assert child.wait(timeout=60) == 0
+        try:
+            while piece := os.read(ours, 65536):
+                err += piece
+        except OSError:  # Linux's end of a terminal
+            pass
+        os.close(ours)
+        return out, err.decode()
+
+    out, err = run()
+    assert "\033" not in out and "average" in out
+    assert "learning: " in err and " rows, " in err and err.rstrip().endswith("\033[K")
+    out, err = run("--quiet")
+    assert out == err == ""
+
+
 def test_pipes_close_cleanly_and_no_colour_is_honoured(table, model):
     command = f"{sys.executable} -m trueline predict {model} {table / 't.csv'} | head -n 2"
     done = subprocess.run(["bash", "-c", f"set -o pipefail; {command}"], capture_output=True, text=True, env=ENV)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -9,7 +10,7 @@ import sys
 import numpy as np
 import pytest
 
-from trueline import _ready
+from trueline import _link, _ready
 from trueline.parts.losses import Squared
 
 SCRIPT = """
@@ -49,6 +50,26 @@ def test_the_second_process_needs_no_numba_and_learns_the_same_bits(tmp_path):
         content[len(content) // 2] ^= 1
         path.write_bytes(content)
     assert run("light") == [*first[:2], "True"]
+
+
+def test_an_object_that_is_not_for_here_is_left_to_llvm(tmp_path):
+    env = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path), "NUMBA_DISABLE_JIT": "0"}
+    subprocess.run([sys.executable, "-c", SCRIPT, "light"], env=env, check=True, capture_output=True)
+    kept = next(iter(tmp_path.glob("learn-*.ready")), None)
+    if kept is None or os.uname().machine != "x86_64":
+        pytest.skip("machine code of this platform is not kept")
+    body = kept.read_bytes()[len(_ready.MARK) + 16 :]
+    size = int.from_bytes(body[:4], "little")
+    head, code = json.loads(body[4 : 4 + size]), bytearray(body[4 + size :])
+    symbol, missing = head["symbol"], head["missing"]
+    assert _link.linked(bytes(code), symbol, missing)
+    assert _link.linked(bytes(code), "another", missing) is None
+    sections = _link.sections_of(bytes(code))
+    references = next(s for s in sections if s[1] == 4)
+    code[references[4] + 8] = 2  # a reference that is relative
+    assert _link.linked(bytes(code), symbol, missing) is None
+    code[18] = 183  # another processor
+    assert _link.linked(bytes(code), symbol, missing) is None
 
 
 def test_values_and_numba_types_are_described_in_the_same_words():

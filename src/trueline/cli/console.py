@@ -12,6 +12,7 @@ import time
 from collections.abc import Iterable, Iterator
 from typing import Any, TextIO
 
+_drawn = False  # whether a bar stands on the terminal
 _CODES = {"bold": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33", "cyan": "36"}
 
 
@@ -81,8 +82,7 @@ def progress(items: Iterable[Any], label: str, count: Any = None, total: int | N
                 shown = now
                 _bar(label, done, total, now - began)
     finally:
-        if shown > began:
-            print("\r\033[K", end="", file=sys.stderr, flush=True)
+        wipe()
 
 
 def _bar(label: str, done: int, total: int | None, seconds: float) -> None:
@@ -91,8 +91,18 @@ def _bar(label: str, done: int, total: int | None, seconds: float) -> None:
         full = round(24 * min(1.0, done / total))
         left = (total - done) * seconds / max(done, 1)
         speed = f"{'━' * full}{'╌' * (24 - full)} {done / total:4.0%}, {left:.0f} s left"
+    global _drawn
+    _drawn = True
     room = shutil.get_terminal_size((80, 24)).columns - 1
-    print(f"\r\033[K{label}: {speed}"[: room + 5], end="", file=sys.stderr, flush=True)
+    print(f"\r\033[K{label}: {speed}"[: room + 4], end="", file=sys.stderr, flush=True)
+
+
+def wipe() -> None:
+    """Take away the bar, before something else is printed to the same terminal."""
+    global _drawn
+    if _drawn:
+        _drawn = False
+        print("\r\033[K", end="", file=sys.stderr, flush=True)
 
 
 @contextlib.contextmanager

@@ -26,6 +26,7 @@ class Asked:
     rate: str = "auto"
     epochs: int = 1
     certificate: bool = True
+    progress: bool = False  # whether a bar may be shown
 
 
 @dataclasses.dataclass

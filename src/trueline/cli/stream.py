@@ -130,6 +130,7 @@ def stream(
     asked = Asked(
         source, target, options.names(features), weights, where, options.derivations(derive), missing, form,
         options.names(classes), state.learner if state else learner, loss, rate, epochs, certificate,
+        not quiet and predictions != "-",
     )  # fmt: skip
     printer = Printer(json, quiet, sys.stderr if predictions == "-" else sys.stdout)
     with written(predictions) as predicted:
@@ -181,12 +182,14 @@ class Printer:
         if self.quiet:
             return
         if self.json:
-            from .console import emit
+            from .console import emit, wipe
 
+            wipe()
             emit(row)
             return
-        from .console import paint, width
+        from .console import paint, width, wipe
 
+        wipe()
         size = max(7, min(11, width() // len(KEYS) - 1))
         sizes = [max(size, *map(len, head)) for head in HEADS]
         if not self.begun:
@@ -231,7 +234,7 @@ def fitting(value: Any, size: int) -> str:
         return "–"
     if isinstance(value, str):
         return clip(value, size)
-    if isinstance(value, float) and value.is_integer() and abs(value) < 10 ** (size - 1):
+    if isinstance(value, (int, float)) and math.isfinite(value) and value == int(value) and len(f"{value:.0f}") <= size:
         return f"{value:.0f}"
     if isinstance(value, (int, float)) and 10 ** (size - 2) <= abs(value) < math.inf:
         text = large(float(value), size)

@@ -16,6 +16,7 @@ from .._jit import start_lightly
 from ..errors import DataError, UsageError
 from . import learners
 from .blocks import ahead, table_blocks, text_blocks, text_form
+from .console import progress
 from .counting import features_of, label_of, losses_of, plain, row_of
 from .state import Asked, State
 
@@ -50,7 +51,10 @@ def learned(asked: Asked, state: State | None, show: Shown, predicted: Predicted
     """One pass; the state after every block."""
     form = asked.form or (state.form if state is not None else None) or text_form(asked.source)
     reader = text_blocks(asked, state, form) if form else table_blocks(asked, state)
-    for names, X, y, weights, schema, kind, levels in ahead(reader, lambda: learners.awaken(asked.learner)):
+    blocks = ahead(reader, lambda: learners.awaken(asked.learner))
+    if asked.progress:
+        blocks = progress(blocks, "learning", lambda block: len(block[2]))
+    for names, X, y, weights, schema, kind, levels in blocks:
         if state is None:
             plain = [] if schema is None else [c.name for c in schema.columns if c.kind != "category"]
             state = begun(asked, plain, y, kind, levels, form)
