@@ -114,6 +114,17 @@ def test_pipes_close_cleanly_and_no_colour_is_honoured(table, model):
     assert "\033[1m" in coloured.stdout and "\033" not in process("--help").stdout
 
 
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="no device that is always full")
+@pytest.mark.parametrize("options", [[], ["--json"]])
+def test_a_standard_output_that_cannot_be_written_is_one_sentence(model, options):
+    with open("/dev/full", "w") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", "trueline", "inspect", str(model), *options], stdout=full, stderr=subprocess.PIPE, text=True,
+            env=ENV,
+        )  # fmt: skip
+    assert done.returncode == 1 and "No space left" in done.stderr and done.stderr.count("\n") == 1
+
+
 def test_ctrl_c_keeps_what_was_learned(tmp_path):
     import signal
     import time

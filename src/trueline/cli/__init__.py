@@ -47,7 +47,7 @@ def _run(argv: Sequence[str] | None) -> int:
     except BrokenPipeError:
         # The reader has what it wanted (`| head`): that is no failure, and Python must not complain at exit.
         if argv is None:
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            _silence()
         return 0
     except TruelineError as error:
         return _refuse(error, arguments)
@@ -64,13 +64,21 @@ def _refuse(error: TruelineError, arguments: Sequence[str]) -> int:
     if "--json" in arguments:
         import json
 
-        print(json.dumps(error.to_dict(), ensure_ascii=False))
-    else:
-        from .console import paint
+        try:
+            print(json.dumps(error.to_dict(), ensure_ascii=False), flush=True)
+            return error.exit_code
+        except OSError:  # standard output itself is what cannot be written
+            _silence()
+    from .console import paint
 
-        message = " ".join(error.message.split())
-        print(f"{paint('trueline:', 'red', sys.stderr)} {message}", file=sys.stderr)
+    message = " ".join(error.message.split())
+    print(f"{paint('trueline:', 'red', sys.stderr)} {message}", file=sys.stderr)
     return error.exit_code
+
+
+def _silence() -> None:
+    """Nothing more goes to standard output, and Python must not complain of that at its end."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _sentence(error: Exception) -> TruelineError:
