@@ -128,3 +128,8 @@ def test_blocks_are_read_ahead_in_order_and_errors_come_through():
     stopped = ahead(iter(range(1000)))
     assert next(stopped) == 0
     stopped.close()
+
+
+def test_classes_of_another_kind_than_the_target(capsys, table):
+    code, out, err = run(capsys, "stream", table / "t.csv", "-t", "y", "--features", "x", "--classes", "a,b")
+    assert (code, out) == (2, "") and "the target holds numbers, and --classes names 'a'" in err

@@ -158,7 +158,8 @@ def test_odd_headers(monkeypatch, tmp_path, head):
 
 
 @pytest.mark.parametrize(
-    "text", [b"a,y\n", b"a,y", b"", b"a,y\n1,2\n", b"a,y\n1,2\n3,2\n", b"a,y\n\n1,2\n2,3\n", b"y\n1\n2\n"]
+    "text",
+    [b"a,y\n", b"a,y", b"", b"a,y\n1,2\n", b"a,y\n1,2\n3,2\n", b"a,y\n\n1,2\n2,3\n", b"y\n1\n2\n", b"a,y\r1,2\r2,3\r"],
 )
 def test_short_files(monkeypatch, tmp_path, text):
     path = tmp_path / "t.csv"

@@ -71,7 +71,7 @@ def begun(asked: Asked, names: list[str], y: np.ndarray, kind: str, levels: list
         "winnow",
     )
     if asked.classes is not None:
-        labels = list(asked.classes) if kind == "category" else [_number(label) for label in asked.classes]
+        labels = list(asked.classes) if kind == "category" else [_label(label) for label in asked.classes]
     elif kind == "category":
         labels = sorted(levels)
     elif kind == "boolean" or signs or (asked.loss is None and learners.known(asked.learner).classes is not None):
@@ -93,6 +93,15 @@ def begun(asked: Asked, names: list[str], y: np.ndarray, kind: str, levels: list
         )
     record = learners.make(asked.learner, asked.loss, asked.rate, len(labels), list(names), asked.certificate)
     return State(record, list(names), labels, target=asked.target, learner=asked.learner, form=form)
+
+
+def _label(text: str) -> Any:
+    try:
+        return _number(text)
+    except ValueError:
+        raise UsageError(
+            f"the target holds numbers, and --classes names {text!r}; name numbers", where="classes"
+        ) from None
 
 
 def _number(value: Any) -> Any:

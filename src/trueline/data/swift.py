@@ -8,6 +8,7 @@ for bit.
 
 from __future__ import annotations
 
+import csv
 import os
 import queue
 import threading
@@ -81,7 +82,7 @@ def swiftly(source: Any, target: str, features: Sequence[str] | None, missing: s
     try:
         kind = file_format(path)
         opened = _parquet(path) if kind == "parquet" else _text(path, "\t" if kind == "tsv" else ",")
-    except (TruelineError, OSError, ImportError, ValueError):
+    except (TruelineError, OSError, ImportError, ValueError, csv.Error):
         return None  # a refusal is the usual reader's
     if opened is None:
         return None
