@@ -13,6 +13,7 @@ from trueline.onepass.moments import Moments
 from trueline.onepass.paths import (
     RidgePath,
     cross_validate_paths,
+    gram_gaps,
     gram_path,
     held_out,
     moment_gram,
@@ -43,27 +44,31 @@ def test_the_gap_bounds_the_excess_of_any_stop(seed, share, l1_ratio, positive, 
     total = Moments.from_arrays(X, y).total
     C, c, yy = moment_gram(total, 6)
     alpha = share * penalty_grid(total, 6, l1_ratio=l1_ratio)[0]
-    rough, rough_gap = gram_path(C, c, yy, 120, [alpha], l1_ratio, positive=positive, max_iter=1)
-    good, gap = gram_path(C, c, yy, 120, [alpha], l1_ratio, positive=positive, tol=1e-13)
-    best = objective(X, y, good[0], alpha, l1_ratio)
-    excess = objective(X, y, rough[0], alpha, l1_ratio) - best
-    assert -1e-12 * yy <= excess <= rough_gap[0] + 1e-12 * yy
-    assert gap[0] <= 1e-12 * yy / 120
+    good, gaps = gram_path(C, c, yy, 120, [alpha], l1_ratio, positive=positive, tol=1e-13)
     assert not positive or (good >= 0).all()
+    best = objective(X, y, good[0], alpha, l1_ratio)
+    assert gaps.gap[0] <= 1e-12 * yy / 120 and gaps.primal[0] == pytest.approx(best, rel=1e-9)
+    for size in (0.0, 0.1, 1.0, 100.0):  # anywhere, far or near
+        rough = good + size * np.abs(good).max() * np.random.default_rng(seed).normal(size=(1, 6))
+        rough = np.maximum(rough, 0.0) if positive else rough
+        bound = gram_gaps(C, c, yy, 120, rough, np.array([alpha]), l1_ratio, positive).gap[0]
+        excess = objective(X, y, rough[0], alpha, l1_ratio) - best
+        assert -1e-12 * yy <= excess <= bound + 1e-11 * (yy + excess)
 
 
-def test_compiled_and_plain_descents_agree():
+@pytest.mark.parametrize("l1_ratio", [1.0, 0.4, 0.0])
+def test_compiled_and_plain_active_sets_agree(l1_ratio):
     X, y = problem(3, d=13, n=200)
     total = Moments.from_arrays(X, y).total
     C, c, yy = moment_gram(total, 13)
-    alphas = penalty_grid(total, 13, count=10)
-    compiled, _ = gram_path(C, c, yy, 200, alphas, tol=1e-14)
-    plain = np.array([gram_path(C[:12, :12], c[:12], yy, 200, [a], tol=1e-14)[0][0] for a in alphas])
-    again, _ = gram_path(C[:12, :12], c[:12], yy, 200, alphas, tol=1e-14)
-    assert np.allclose(plain, again, atol=1e-7) and compiled.shape == (10, 13)
-    # With the last column's coefficient at 0 both are the same problem.
-    idle = compiled[:, 12] == 0
-    assert idle.any() and np.allclose(compiled[idle, :12], again[idle], atol=1e-7)
+    alphas = penalty_grid(total, 13, count=10, l1_ratio=max(l1_ratio, 1e-3))
+    compiled, proof = gram_path(C, c, yy, 200, alphas, l1_ratio, tol=1e-12, compiled=True)
+    plain, other = gram_path(C, c, yy, 200, alphas, l1_ratio, tol=1e-12)
+    assert np.allclose(compiled, plain, atol=1e-7) and compiled.shape == (10, 13)
+    assert (proof.gap <= 1e-11 * yy / 200).all() and (other.gap <= 1e-11 * yy / 200).all()
+    # One small penalty alone is reached from above, not in one jump.
+    alone, proof = gram_path(C, c, yy, 200, alphas[-1:], l1_ratio, tol=1e-12, compiled=True)
+    assert np.allclose(alone[0], plain[-1], atol=1e-7)
 
 
 def test_columns_that_coincide_still_close_the_gap():
@@ -71,8 +76,9 @@ def test_columns_that_coincide_still_close_the_gap():
     X = np.column_stack([X, X[:, 0], X[:, 1] + 1e-7 * np.random.default_rng(0).normal(size=len(y))])
     total = Moments.from_arrays(X, y).total
     C, c, yy = moment_gram(total, 6)
-    _, gaps = gram_path(C, c, yy, len(y), penalty_grid(total, 6, count=30))
-    assert (gaps <= 1e-8 * yy / len(y)).all()
+    for compiled in (False, True):
+        _, gaps = gram_path(C, c, yy, len(y), penalty_grid(total, 6, count=30), compiled=compiled)
+        assert (gaps.gap <= 1e-8 * yy / len(y)).all()
 
 
 def test_ridge_path_is_each_solve():

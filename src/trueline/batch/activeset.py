@@ -21,8 +21,9 @@ import numpy as np
 
 from .._jit import kernel
 from ..certify.lasso import LassoGaps, lasso_gaps
-from .centred import Centred, DenseTable, sparse_room
-from .newtonset import ActiveSet
+from ..onepass import paths
+from ..onepass.newtonset import ActiveSet, sparse_room
+from .centred import Centred, DenseTable
 
 BATCH, TALL = 6, 32  # penalties to one read of the table; more where rows are the longer side, and the read the cost
 ROOM = 2**20  # numbers that a batch's residuals or correlations may take, if they are more than a part of the table
@@ -257,21 +258,5 @@ def gram_path(
     tolerance: float,
 ) -> Path:
     """The path from G = X̃'X̃, c = X̃'y and y'y alone, for when there are many more rows than columns."""
-    taus, mus = total * alphas * l1_ratio, total * alphas * (1.0 - l1_ratio)
-    solver = ActiveSet(c.size, np.ascontiguousarray(G), np.ascontiguousarray(c))
-    B = solver.solve(taus, mus, tolerance, positive)
-    h = c - B @ solver.G
-    fitted = B @ c
-    g = h - mus[:, None] * B
-    gaps = lasso_gaps(
-        np.maximum(yy - fitted - np.einsum("pj,pj->p", B, h), 0.0),  # yy − 2c'b + b'Gb = yy − c'b − b'h
-        yy - fitted,
-        np.abs(B).sum(axis=1),
-        np.einsum("pj,pj->p", B, B),
-        np.max(g if positive else np.abs(g), axis=1, initial=0.0),
-        taus,
-        mus,
-        total,
-        positive,
-    )
-    return Path(alphas, B.T, gaps, np.count_nonzero(B, axis=1), 1, c.size)
+    coefs, gaps = paths.gram_path(G, c, yy, total, alphas, l1_ratio, positive=positive, tol=tolerance, compiled=True)
+    return Path(alphas, coefs.T, gaps, np.count_nonzero(coefs, axis=1), 1, c.size)

@@ -8,7 +8,6 @@ the order and precision in which it came; only the columns of the working set ar
 from __future__ import annotations
 
 import itertools
-import mmap
 from collections.abc import Iterator
 from typing import Any
 
@@ -17,7 +16,6 @@ import numpy as np
 from .._jit import kernel
 from ..threads import get_threads, spread
 
-SCATTERED = 4_000_000  # bytes from which it matters how many pages are touched
 STRIP = 256  # columns of a float32 table that are widened together
 NUMBERS = 2**17  # of a working set's columns that are written out at a time, so that they are still in the cache
 
@@ -56,19 +54,6 @@ def dots_by_entry(data, indices, indptr, Rt, out, start, stop):
                 sums[p] += value * row[p]
         for p in range(several):
             out[p, j] = sums[p]
-
-
-def sparse_room(shape: tuple[int, int]) -> np.ndarray:
-    """Zeros that take memory only where they are written, by pages of 4 kB.
-
-    NumPy asks for pages of 2 MB, of which a single number takes one: a few hundred rows of a path's coefficients, or
-    the upper triangle of a factor, would take as much as the whole.
-    """
-    size = 8 * shape[0] * shape[1]
-    if size < SCATTERED or not hasattr(mmap, "MAP_PRIVATE"):
-        return np.zeros(shape)
-    pages = mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
-    return np.frombuffer(pages, dtype=np.float64).reshape(shape)
 
 
 def column_ranges(d: int) -> list[tuple[int, int]]:

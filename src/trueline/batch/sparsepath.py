@@ -15,8 +15,8 @@ from __future__ import annotations
 import numpy as np
 
 from .._jit import kernel
+from ..onepass.newtonset import ActiveSet
 from .centred import SparseTable
-from .newtonset import ActiveSet
 from .products import picked_add, picked_sum
 
 ROUNDS = 200  # of epochs and conjugate gradients, before the gap that was reached is reported

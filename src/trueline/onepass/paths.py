@@ -1,32 +1,29 @@
-"""Whole paths of penalised least squares from a Gram matrix: ridge by one eigendecomposition, lasso by coordinates.
+"""Whole paths of penalised least squares from a Gram matrix: ridge by one eigendecomposition, lasso by active sets.
 
 Ridge: G = V Λ Vᵀ gives β(α) = V (Λ + α)⁻¹ Vᵀc for every α. Lasso and elastic net minimise
 
   P(w) = (1/2n)(yy − 2 w·c + wᵀGw) + α·ρ‖w‖₁ + ½α(1 − ρ)‖w‖²
 
-by coordinate descent on G, warm along the path. The gap: with r = y − Xw, Xᵀr = c − Gw and
-s = min(1, nαρ/‖Xᵀr − nα(1 − ρ)w‖∞), the point s·r is feasible in the dual (columns are centred, so Σr = 0), and
-
-  n·gap = ½(1 + s²)(‖r‖² + nα(1 − ρ)‖w‖²) + nαρ‖w‖₁ − s·r·y.
+by active sets, exactly, warm along the path. Columns are centred, so Σr = 0 and the gap (certify/lasso.py) follows from
+‖r‖² = yy − 2w·c + wᵀGw, r·y = yy − w·c and Xᵀr = c − Gw.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
-from .._jit import kernel
+from ..certify.lasso import LassoGaps, lasso_gaps
 from ..threads import spread
 from .activeset import active_set_path
 from .moments import Moments
+from .newtonset import ActiveSet
 from .parts import Part
 from .solve import alone
 from .squares import products_of
 
-_PLAIN_BELOW = 13  # columns: below, plain Python is done before Numba would be imported
-_ACTIVE_BELOW = 150  # columns: below, exact active sets in NumPy are done before Numba would be imported
+_AT_ONCE = 80  # columns: below, active sets in NumPy alone are done before Numba would be imported
 
 
 class RidgePath:
@@ -97,67 +94,6 @@ def standard_scales(part: Part, d: int) -> np.ndarray:
     return np.where(spread_ > 0, spread_, 1.0)
 
 
-@kernel
-def _descend(G, c, yy, w, q, l1, l2, positive, tolerance, sweeps):
-    """Coordinate descent to a gap of at most ``tolerance``; w and q = Gw change in place. Returns (gap, sweeps)."""
-    d = len(c)
-    gap = np.inf
-    done = 0
-    inner = 0
-    every = True
-    while done < sweeps:
-        done += 1
-        largest_step = 0.0
-        largest = 0.0
-        for j in range(d):
-            diagonal = G[j, j]
-            if diagonal <= 0.0 or (not every and w[j] == 0.0):
-                continue
-            old = w[j]
-            pull = c[j] - q[j] + diagonal * old
-            if positive:
-                new = max(pull - l1, 0.0) / (diagonal + l2)
-            else:
-                new = (max(pull - l1, 0.0) - max(-pull - l1, 0.0)) / (diagonal + l2)
-            if new != old:
-                step = new - old
-                for i in range(d):
-                    q[i] += step * G[i, j]
-                w[j] = new
-                largest_step = max(largest_step, abs(step) * np.sqrt(diagonal))
-            largest = max(largest, abs(new) * np.sqrt(diagonal))
-        inner += 1
-        if not every:
-            # Sweeps over the support alone, until they hardly move or are many.
-            if largest_step > 1e-9 * largest and inner < 50:
-                continue
-            every = True
-            inner = 0
-            continue
-        every = False
-        inner = 0
-        wGw = 0.0
-        wc = 0.0
-        norm1 = 0.0
-        norm2 = 0.0
-        dual = 0.0
-        for j in range(d):
-            wGw += w[j] * q[j]
-            wc += w[j] * c[j]
-            norm1 += abs(w[j])
-            norm2 += w[j] * w[j]
-            slope = c[j] - q[j] - l2 * w[j]
-            dual = max(dual, slope if positive else abs(slope))
-        residual = max(yy - 2.0 * wc + wGw, 0.0)
-        s = min(1.0, l1 / dual) if dual > 0.0 else 1.0
-        gap = 0.5 * (1.0 + s * s) * (residual + l2 * norm2) + l1 * norm1 - s * (yy - wc)
-        if gap <= tolerance:
-            break
-        if largest_step <= 1e-16 * largest:
-            break
-    return gap, done
-
-
 def gram_path(
     C: np.ndarray,
     c: np.ndarray,
@@ -168,48 +104,50 @@ def gram_path(
     *,
     positive: bool = False,
     tol: float = 1e-8,
-    max_iter: int = 100_000,
-    start: np.ndarray | None = None,
-) -> tuple[np.ndarray, np.ndarray]:
+    compiled: bool = False,
+) -> tuple[np.ndarray, LassoGaps]:
     """(coefficients, gaps) of the elastic net for each penalty, in the order given, each warm from the last.
 
-    ``C`` = XᵀX and ``c`` = Xᵀy of centred (weighted) columns, ``yy`` = y·y, ``n`` the sum of weights. Gaps are
-    absolute, of the objective (1/2n)‖y − Xw‖² + α·l1_ratio‖w‖₁ + ½α(1 − l1_ratio)‖w‖²; each solve stops at
-    ``tol``·yy/n.
+    ``C`` = XᵀX and ``c`` = Xᵀy of centred (weighted) columns, ``yy`` = y·y, ``n`` the sum of weights. Few columns are
+    solved in NumPy alone, unless ``compiled`` says that Numba is or will be loaded anyway.
     """
-    C = np.ascontiguousarray(C, dtype=float)
-    c = np.ascontiguousarray(c, dtype=float)
-    d = len(c)
-    if d < _ACTIVE_BELOW and not positive and start is None and l1_ratio > 0.0:
-        found = active_set_path(C, c, n, np.asarray(alphas, dtype=float), l1_ratio)
+    C, c = np.ascontiguousarray(C, dtype=float), np.ascontiguousarray(c, dtype=float)
+    penalties, l1_ratio = np.asarray(alphas, dtype=float), max(float(l1_ratio), 1e-9)  # no L1 part: solved next to it
+    if len(c) < _AT_ONCE and not compiled and not positive:
+        with alone(len(c)):
+            found = active_set_path(C, c, n, penalties, l1_ratio)
         if found is not None:
-            return found, _gaps(C, c, yy, n, found, np.asarray(alphas, dtype=float), l1_ratio)
-    # Columns of one length keep the steps comparable; the penalty is divided accordingly below, so G itself is used.
-    w = np.zeros(d) if start is None else np.array(start, dtype=float)
-    q = C @ w
-    coefs, gaps = np.empty((len(alphas), d)), np.empty(len(alphas))
-    run: Any = _descend if d >= _PLAIN_BELOW else _descend.__wrapped__  # type: ignore[attr-defined]
-    for k, alpha in enumerate(alphas):
-        l1, l2 = float(n * alpha * l1_ratio), float(n * alpha * (1.0 - l1_ratio))
-        gap, _ = run(C, c, float(yy), w, q, l1, l2, bool(positive), float(tol * yy), int(max_iter))
-        coefs[k], gaps[k] = w, max(gap, 0.0) / n
-        q = C @ w  # fresh, so that rounding does not pile up along the path
-    return coefs, gaps
+            gaps = gram_gaps(C, c, yy, n, found, penalties, l1_ratio)
+            if (gaps.gap <= tol * yy / n).all():
+                return found, gaps
+    # A first penalty far below the largest is reached by steps: all columns at once would be one singular guess.
+    top = float(np.max(c if positive else np.abs(c), initial=0.0)) / (n * l1_ratio)
+    far = 0 if not penalties.size or not 0.0 < penalties[0] < 0.5 * top else int(np.log2(top / penalties[0])) + 1
+    grid = np.concatenate([np.geomspace(top, penalties[0], far + 1)[1:-1], penalties]) if far else penalties
+    solver = ActiveSet(len(c), C, c)
+    coefs = solver.solve(n * grid * l1_ratio, n * grid * (1.0 - l1_ratio), tol, positive)[grid.size - penalties.size :]
+    return coefs, gram_gaps(C, c, yy, n, coefs, penalties, l1_ratio, positive)
 
 
-def _gaps(
-    C: np.ndarray, c: np.ndarray, yy: float, n: float, coefs: np.ndarray, alphas: np.ndarray, l1_ratio: float
-) -> np.ndarray:
-    """The gap of each row of coefficients, by the formula above."""
-    l1, l2 = n * alphas * l1_ratio, n * alphas * (1.0 - l1_ratio)
-    q = coefs @ C
-    across = coefs @ c
-    residual = np.maximum(yy - 2.0 * across + np.einsum("ij,ij->i", coefs, q), 0.0)
-    dual = np.abs(c - q - l2[:, None] * coefs).max(axis=1, initial=0.0)
-    s = np.minimum(1.0, l1 / np.maximum(dual, 1e-300))
-    ridge = l2 * np.einsum("ij,ij->i", coefs, coefs)
-    gap = 0.5 * (1.0 + s * s) * (residual + ridge) + l1 * np.abs(coefs).sum(axis=1) - s * (yy - across)
-    return np.maximum(gap, 0.0) / n
+def gram_gaps(
+    C: np.ndarray, c: np.ndarray, yy: float, n: float, coefs: np.ndarray, alphas: np.ndarray, l1_ratio: float,
+    positive: bool = False,
+) -> LassoGaps:  # fmt: skip
+    """The gap of each row of coefficients, whatever they are."""
+    taus, mus = n * alphas * l1_ratio, n * alphas * (1.0 - l1_ratio)
+    h, fitted = c - coefs @ C, coefs @ c
+    g = h - mus[:, None] * coefs
+    return lasso_gaps(
+        np.maximum(yy - fitted - np.einsum("pj,pj->p", coefs, h), 0.0),  # yy − 2c·w + wᵀCw = yy − c·w − w·h
+        yy - fitted,
+        np.abs(coefs).sum(axis=1),
+        np.einsum("pj,pj->p", coefs, coefs),
+        np.max(g if positive else np.abs(g), axis=1, initial=0.0),
+        taus,
+        mus,
+        n,
+        positive,
+    )
 
 
 def moment_gram(
