@@ -81,13 +81,13 @@ def test_second_process_compiles_nothing_and_edits_are_seen(tmp_path):
 SCRIPT = """
 import numba, numpy as np
 import trueline as tl
-from trueline.online.engine import learn
+from trueline.online.narrow import learn_narrow
 {part}
 model = tl.OnlineRegressor(Tilted(), "additive", 0.1, certificate=False)
 for _ in range(5):
     model.partial_fit(np.eye(3), np.ones(3))
-stats = learn.dispatcher.stats
-print(len(learn.dispatcher.overloads), sum(stats.cache_hits.values()), sum(stats.cache_misses.values()))
+stats = learn_narrow.dispatcher.stats
+print(len(learn_narrow.dispatcher.overloads), sum(stats.cache_hits.values()), sum(stats.cache_misses.values()))
 """
 
 

@@ -2,8 +2,15 @@
 
 A compiler that meets ``for j in range(d)`` vectorises sixteen entries at a time and takes the rest one by one: with 30
 columns nearly half of them, in one serial chain of additions, and a row that was written by ones is read by sixteens,
-which the processor cannot forward from its store queue. Here the rest is taken by 16, 8, 4, 2 and 1, the same split
-when reading and when writing. Arrays of another kind take the plain loop.
+which the processor cannot forward from its store queue. Here the rest is taken by 8, 4, 2 and 1, the same split when
+reading and when writing, and the last one to three entries are lanes of one more register, so that they lengthen no
+chain. Arrays of another kind take the plain loop.
+
+Where rows are narrow, what a row costs is not memory but waiting: score, slope and weights follow from each other, and
+weights that are written and read again wait in the store queue. So up to NARROW weights are held in registers from row
+to row, the intercept in a lane that is left over: ``held`` takes them there, ``row_score`` reads them, ``held_add`` moves
+them, ``put_back`` and ``held_bias`` return them. The sums are the same as those of the other walk, each product joined
+to them by the same operation in the same order: not a bit differs.
 
 Rows to come are asked for in advance, since the processor's own prefetcher stops at every page of 4 kB: not during
 x·w, which waits for memory anyway and would only be slowed down, but while a row is added to the weights, when all that
@@ -19,6 +26,7 @@ from typing import Any
 
 LANES = 4  # doubles a register: wider ones cross a cache line at every second read
 UNROLLED = 4  # registers a round, so that additions need not wait for each other
+NARROW = 31  # columns: 4 + 2 + 1 registers and one of one to three lanes
 SHORT = 64  # doubles
 NEAR, FAR = 256, 512  # doubles to ask for in advance, by rows up to NEAR and by longer ones
 
@@ -37,6 +45,34 @@ def row_add(X, i, scale, w):  # type: ignore[no-untyped-def]
         w[j] += scale * X[i, j]
 
 
+def row_score(rows, i, w, bias):  # type: ignore[no-untyped-def]
+    """x_i · w + bias; of weights that are held, with the bias that is held."""
+    if isinstance(w, tuple):
+        w, bias, _ = w
+    return rows.dot(i, w) + bias
+
+
+def held(w, bias, constant):  # type: ignore[no-untyped-def]
+    """At most NARROW weights and the bias, in registers where there are any; ``constant`` is its entry in every row."""
+    return w, bias, constant
+
+
+def held_add(X, i, scale, lanes):  # type: ignore[no-untyped-def]
+    """w + scale·x_i of weights that are held."""
+    w, bias, constant = lanes
+    row_add(X, i, scale, w)
+    return w, bias + scale * constant, constant
+
+
+def held_bias(lanes):  # type: ignore[no-untyped-def]
+    """The bias that is held."""
+    return lanes[1]
+
+
+def put_back(lanes, w):  # type: ignore[no-untyped-def]
+    """Write the weights that are held to where they were taken from."""
+
+
 def picked_dot(data, indices, first, last, w):  # type: ignore[no-untyped-def]
     """Σ data_k · w[indices_k] over first ≤ k < last."""
     total = 0.0
@@ -48,123 +84,160 @@ def picked_dot(data, indices, first, last, w):  # type: ignore[no-untyped-def]
 def register(fastmath: set[str]) -> None:
     """Teach Numba the vector forms; called once, before the first kernel is compiled."""
     from llvmlite import ir
-    from numba import types
+    from numba import njit, types
     from numba.core import cgutils
     from numba.core.imputils import impl_ret_untracked
-    from numba.extending import intrinsic, overload
+    from numba.extending import intrinsic, models, overload, register_model
 
-    double = ir.DoubleType()
-    flags = tuple(sorted(fastmath))
-
-    def pointers(context: Any, builder: Any, signature: Any, X: Any, i: Any, w: Any) -> tuple[Any, Any, Any]:
-        """Where row i starts, where w starts, and the row's length."""
-        rows = context.make_array(signature.args[0])(context, builder, X)
-        weights = context.make_array(signature.args[-1])(context, builder, w)
-        length = cgutils.unpack_tuple(builder, rows.shape)[1]
-        return builder.gep(rows.data, [builder.mul(i, length)]), weights.data, length
-
-    def at(builder: Any, pointer: Any, place: Any, lanes: int) -> Any:
-        """A pointer to ``lanes`` doubles."""
-        single = builder.gep(pointer, [place])
-        return single if lanes == 1 else builder.bitcast(single, ir.VectorType(double, lanes).as_pointer())
-
-    def read(builder: Any, pointer: Any, place: Any, lanes: int) -> Any:
-        return builder.load(at(builder, pointer, place, lanes), align=8)
-
-    def split(builder: Any, length: Any, visit: Any) -> None:
-        """Call ``visit(place, lanes, k)`` so that every entry is visited once, in the widest pieces first."""
-        intp = length.type
-        width = LANES * UNROLLED
-        rounds = builder.udiv(length, intp(width))
-        with cgutils.for_range(builder, rounds) as loop:
-            first = builder.mul(loop.index, intp(width))
-            for k in range(UNROLLED):
-                visit(builder.add(first, intp(k * LANES)), LANES, k)
-        done = builder.mul(rounds, intp(width))
-        size = width // 2
-        while size:
-            with builder.if_then(cgutils.is_not_null(builder, builder.and_(length, intp(size)))):
-                lanes = min(size, LANES)
-                for k in range(size // lanes):
-                    visit(builder.add(done, intp(k * lanes)), lanes, k)
-            done = builder.add(done, builder.and_(length, intp(size)))
-            size //= 2
-
-    def prefetch(builder: Any, pointer: Any, place: Any, ahead: Any) -> None:
-        """Ask for what lies ``ahead`` entries further on; beyond the end of an array that asks for nothing."""
-        whole, byte = ir.IntType(32), ir.IntType(8).as_pointer()
-        kind = ir.FunctionType(ir.VoidType(), [byte, whole, whole, whole])
-        fetch = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0")
-        far = builder.gep(pointer, [builder.add(place, ahead)])
-        builder.call(fetch, [builder.bitcast(far, byte), whole(0), whole(3), whole(1)])
-
-    def ask(builder: Any, x: Any, place: Any, length: Any, short: bool) -> None:
-        """Ask for the two cache lines that a round takes, some rounds in advance, if rows of this length ask here."""
-        here = builder.icmp_unsigned("<=" if short else ">", length, length.type(SHORT))
-        with builder.if_then(here):
-            near = builder.icmp_unsigned("<=", length, length.type(NEAR))
-            ahead = length.type(FAR) if short else builder.select(near, length.type(NEAR), length.type(FAR))
-            for line in (0, 8):
-                prefetch(builder, x, builder.add(place, length.type(line)), ahead)
+    from ._vectors import (
+        ask,
+        at,
+        double,
+        everywhere,
+        has,
+        joined,
+        piece,
+        plus,
+        prefetch,
+        read,
+        read_rest,
+        rest,
+        row,
+        split,
+        start_of,
+        summed,
+        vector,
+        zeros,
+    )  # fmt: skip
 
     def dot_code(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        x, w, length = pointers(context, builder, signature, *arguments)
-        sums: dict[tuple[int, int], Any] = {}
-        lanes = LANES
-        while lanes:
-            for k in range(UNROLLED if lanes == LANES else 1):
-                kind = double if lanes == 1 else ir.VectorType(double, lanes)
-                sums[lanes, k] = cgutils.alloca_once(builder, kind)
-                builder.store(ir.Constant(kind, 0.0 if lanes == 1 else [0.0] * lanes), sums[lanes, k])
-            lanes //= 2
+        x, length = row(context, builder, signature.args[0], *arguments[:2])
+        w, bias = start_of(context, builder, signature.args[2], arguments[2]), arguments[3]
+        sums = [cgutils.alloca_once_value(builder, zeros) for _ in range(UNROLLED)]
 
         def visit(place: Any, lanes: int, k: int) -> None:
             if lanes == LANES and k == 0:
                 ask(builder, x, place, length, short=True)
-            product = builder.fmul(read(builder, x, place, lanes), read(builder, w, place, lanes), flags=flags)
-            builder.store(builder.fadd(builder.load(sums[lanes, k]), product, flags=flags), sums[lanes, k])
+            a, b = (piece(builder, pointer, place, lanes, length) for pointer in (x, w))
+            builder.store(plus(builder, builder.load(sums[k]), a, b), sums[k])
 
         split(builder, length, visit)
-        found = [builder.load(sums[LANES, k]) for k in range(UNROLLED)]
-        while len(found) > 1:
-            found = [builder.fadd(a, b, flags=flags) for a, b in zip(found[::2], found[1::2])]
-        total, lanes = found[0], LANES
-        while lanes > 1:
-            lanes //= 2
-            if lanes == 1:
-                halves = [builder.extract_element(total, ir.IntType(32)(k)) for k in range(2)]
-            else:
-                halves = [
-                    builder.shuffle_vector(
-                        total, total, ir.Constant(ir.VectorType(ir.IntType(32), lanes), list(range(k, k + lanes)))
-                    )
-                    for k in (0, lanes)
-                ]
-            total = builder.fadd(builder.fadd(*halves, flags=flags), builder.load(sums[lanes, 0]), flags=flags)
-        return impl_ret_untracked(context, builder, signature.return_type, total)
+        found = [builder.load(spot) for spot in sums]
+        found[-1] = builder.fadd(found[-1], builder.insert_element(zeros, bias, ir.IntType(32)(LANES - 1)))
+        return summed(builder, found)
 
     def add_code(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         X, i, scale, w = arguments
-        x, w, length = pointers(context, builder, signature, X, i, w)
-        scales: dict[int, Any] = {1: scale}
-        lanes = 2
-        while lanes <= LANES:
-            kind = ir.VectorType(double, lanes)
-            one = builder.insert_element(ir.Constant(kind, ir.Undefined), scale, ir.IntType(32)(0))
-            scales[lanes] = builder.shuffle_vector(
-                one, one, ir.Constant(ir.VectorType(ir.IntType(32), lanes), [0] * lanes)
-            )
-            lanes *= 2
+        x, length = row(context, builder, signature.args[0], X, i)
+        w = start_of(context, builder, signature.args[3], w)
+        scales = {1: scale, 2: everywhere(builder, scale, 2), LANES: everywhere(builder, scale, LANES)}
+
+        def move(place: Any, lanes: int) -> None:
+            old, moved = (read(builder, pointer, place, lanes) for pointer in (w, x))
+            builder.store(plus(builder, old, moved, scales[lanes]), at(builder, w, place, lanes), align=8)
 
         def visit(place: Any, lanes: int, k: int) -> None:
             if lanes == LANES and k == 0:
                 ask(builder, x, place, length, short=False)
-            moved = builder.fmul(read(builder, x, place, lanes), scales[lanes], flags=flags)
-            new = builder.fadd(read(builder, w, place, lanes), moved, flags=flags)
-            builder.store(new, at(builder, w, place, lanes), align=8)
+            if lanes:
+                move(place, lanes)
+                return
+            with builder.if_then(has(builder, length, 2)):
+                move(place, 2)
+            with builder.if_then(has(builder, length, 1)):
+                move(builder.add(place, builder.and_(length, length.type(2))), 1)
 
         split(builder, length, visit)
         return context.get_dummy_value()
+
+    # Narrow rows: 2·UNROLLED registers of weights, the last of them one to three weights and the bias; and the constant.
+
+    LAST = 2 * UNROLLED - 1
+
+    def pieces(builder: Any, length: Any, visit: Any) -> None:
+        """Call ``visit(place, k, register)`` for each register of a narrow row that is full."""
+        intp, width = length.type, LANES * UNROLLED
+        with builder.if_then(has(builder, length, width)):
+            for k in range(UNROLLED):
+                visit(intp(k * LANES), k, k)
+        done = builder.and_(length, intp(width))
+        rest(builder, length, done, lambda place, lanes, k: visit(place, k, UNROLLED + k) if lanes else None)
+
+    def last_piece(builder: Any, pointer: Any, length: Any) -> Any:
+        """The entries of the last register, if there are any, and zeros."""
+        spot = cgutils.alloca_once_value(builder, zeros)
+        with builder.if_then(has(builder, length, LANES - 1)):
+            place = builder.and_(length, length.type(-LANES))
+            builder.store(read_rest(builder, pointer, place, length), spot)
+        return builder.load(spot)
+
+    def take_code(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        weights = context.make_array(signature.args[0])(context, builder, arguments[0])
+        length = cgutils.unpack_tuple(builder, weights.shape)[0]
+        spots = [cgutils.alloca_once_value(builder, zeros) for _ in range(LAST)]
+        pieces(
+            builder,
+            length,
+            lambda place, k, register: builder.store(read(builder, weights.data, place, LANES), spots[register]),
+        )
+        bias, constant = (builder.insert_element(zeros, number, ir.IntType(32)(LANES - 1)) for number in arguments[1:])
+        last = joined(builder, last_piece(builder, weights.data, length), bias)
+        lanes = ir.Constant(held_kind, ir.Undefined)
+        for k, value in enumerate([*(builder.load(spot) for spot in spots), last, constant]):
+            lanes = builder.insert_value(lanes, value, k)
+        return lanes
+
+    def put_code(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        weights = context.make_array(signature.args[1])(context, builder, arguments[1])
+        length = cgutils.unpack_tuple(builder, weights.shape)[0]
+
+        def visit(place: Any, k: int, register: int) -> None:
+            value = builder.extract_value(arguments[0], register)
+            builder.store(value, at(builder, weights.data, place, LANES), align=8)
+
+        pieces(builder, length, visit)
+        place, over = builder.and_(length, length.type(-LANES)), builder.and_(length, length.type(LANES - 1))
+        for lane in range(LANES - 1):
+            with builder.if_then(builder.icmp_unsigned(">", over, length.type(lane))):
+                single = builder.extract_element(builder.extract_value(arguments[0], LAST), ir.IntType(32)(lane))
+                builder.store(single, builder.gep(weights.data, [builder.add(place, length.type(lane))]))
+        return context.get_dummy_value()
+
+    def bias_code(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        return builder.extract_element(builder.extract_value(arguments[0], LAST), ir.IntType(32)(LANES - 1))
+
+    def held_dot_code(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        x, length = row(context, builder, signature.args[0], *arguments[:2])
+        sums = [cgutils.alloca_once_value(builder, zeros) for _ in range(UNROLLED)]
+
+        def visit(place: Any, k: int, register: int) -> None:
+            if register % 2 == 0:  # a cache line every second register
+                prefetch(builder, x, place, length.type(FAR))
+            w = builder.extract_value(arguments[2], register)
+            builder.store(plus(builder, builder.load(sums[k]), read(builder, x, place, LANES), w), sums[k])
+
+        pieces(builder, length, visit)
+        found = [builder.load(spot) for spot in sums]
+        last, constant = (builder.extract_value(arguments[2], k) for k in (LAST, LAST + 1))
+        found[-1] = plus(builder, found[-1], joined(builder, last_piece(builder, x, length), constant), last)
+        return summed(builder, found)
+
+    def held_add_code(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        X, i, scale, lanes = arguments
+        x, length = row(context, builder, signature.args[0], X, i)
+        factor = everywhere(builder, scale, LANES)
+        spots = [cgutils.alloca_once_value(builder, builder.extract_value(lanes, k)) for k in range(LAST)]
+
+        def visit(place: Any, k: int, register: int) -> None:
+            moved = read(builder, x, place, LANES)
+            builder.store(plus(builder, builder.load(spots[register]), moved, factor), spots[register])
+
+        pieces(builder, length, visit)
+        last, constant = (builder.extract_value(lanes, k) for k in (LAST, LAST + 1))
+        moved = joined(builder, last_piece(builder, x, length), constant)
+        for k, spot in enumerate(spots):
+            lanes = builder.insert_value(lanes, builder.load(spot), k)
+        return builder.insert_value(lanes, plus(builder, last, moved, factor), LAST)
 
     def picked_code(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         data, indices, w = (
@@ -178,8 +251,8 @@ def register(fastmath: set[str]) -> None:
             column = builder.zext(builder.load(builder.gep(indices, [place])), intp)
             # An ordered read cannot become part of a gather.
             weight = builder.load_atomic(builder.gep(w, [column]), "monotonic", 8)
-            product = builder.fmul(builder.load(builder.gep(data, [place])), weight, flags=("contract",))
-            builder.store(builder.fadd(builder.load(sums[k]), product, flags=("contract",)), sums[k])
+            total = plus(builder, builder.load(sums[k]), builder.load(builder.gep(data, [place])), weight)
+            builder.store(total, sums[k])
 
         width = 2 * UNROLLED  # a cache line of data
         rounds = builder.udiv(builder.sub(last, first), intp(width))
@@ -203,12 +276,46 @@ def register(fastmath: set[str]) -> None:
         return types.float64(data, indices, types.intp, types.intp, w), picked_code
 
     @intrinsic
-    def dot_lanes(context: Any, X: Any, i: Any, w: Any) -> Any:
-        return types.float64(X, types.intp, w), dot_code
+    def dot_lanes(context: Any, X: Any, i: Any, w: Any, bias: Any) -> Any:
+        return types.float64(X, types.intp, w, types.float64), dot_code
 
     @intrinsic
     def add_lanes(context: Any, X: Any, i: Any, scale: Any, w: Any) -> Any:
         return types.void(X, types.intp, types.float64, w), add_code
+
+    class Held(types.Type):  # type: ignore[misc]
+        """The weights of a narrow row in registers."""
+
+        def __init__(self) -> None:
+            super().__init__(name="Held")
+
+    in_registers = Held()
+    held_kind = ir.ArrayType(vector, 2 * UNROLLED + 1)
+
+    @register_model(Held)
+    class HeldModel(models.PrimitiveModel):  # type: ignore[misc]
+        def __init__(self, manager: Any, kind: Any) -> None:
+            super().__init__(manager, kind, held_kind)
+
+    @intrinsic
+    def take_lanes(context: Any, w: Any, bias: Any, constant: Any) -> Any:
+        return in_registers(w, types.float64, types.float64), take_code
+
+    @intrinsic
+    def put_lanes(context: Any, lanes: Any, w: Any) -> Any:
+        return types.void(lanes, w), put_code
+
+    @intrinsic
+    def bias_held(context: Any, lanes: Any) -> Any:
+        return types.float64(lanes), bias_code
+
+    @intrinsic
+    def dot_held(context: Any, X: Any, i: Any, lanes: Any) -> Any:
+        return types.float64(X, types.intp, lanes), held_dot_code
+
+    @intrinsic
+    def add_held(context: Any, X: Any, i: Any, scale: Any, lanes: Any) -> Any:
+        return in_registers(X, types.intp, types.float64, lanes), held_add_code
 
     def fits(X: Any, w: Any) -> bool:
         return all(isinstance(a, types.Array) and a.dtype == types.float64 and a.layout == "C" for a in (X, w))
@@ -217,18 +324,47 @@ def register(fastmath: set[str]) -> None:
         unsigned = isinstance(indices, types.Array) and indices.dtype in (types.uint32, types.uint64)
         return unsigned and indices.layout == "C"
 
-    options = {"error_model": "numpy", "fastmath": fastmath, "forceinline": True}
+    options = {"error_model": "numpy", "forceinline": True}  # no fastmath: Numba would add it to what is written above
+    loop_dot, loop_add, loop_picked = (
+        njit(error_model="numpy", fastmath=fastmath, forceinline=True)(loop) for loop in (row_dot, row_add, picked_dot)
+    )
 
     @overload(row_dot, jit_options=options)
     def choose_dot(X, i, w):  # type: ignore[no-untyped-def]
-        return (lambda X, i, w: dot_lanes(X, i, w)) if fits(X, w) else row_dot
+        return (lambda X, i, w: dot_lanes(X, i, w, 0.0)) if fits(X, w) else lambda X, i, w: loop_dot(X, i, w)
+
+    @overload(row_score, jit_options=options)
+    def choose_score(rows, i, w, bias):  # type: ignore[no-untyped-def]
+        if isinstance(w, Held):
+            return lambda rows, i, w, bias: dot_held(rows.X, i, w)
+        if getattr(rows, "fields", None) == ("X",) and fits(rows[0], w):
+            return lambda rows, i, w, bias: dot_lanes(rows.X, i, w, bias)
+        return lambda rows, i, w, bias: rows.dot(i, w) + bias
 
     @overload(row_add, jit_options=options)
     def choose_add(X, i, scale, w):  # type: ignore[no-untyped-def]
-        return (lambda X, i, scale, w: add_lanes(X, i, scale, w)) if fits(X, w) else row_add
+        if fits(X, w):
+            return lambda X, i, scale, w: add_lanes(X, i, scale, w)
+        return lambda X, i, scale, w: loop_add(X, i, scale, w)
+
+    @overload(held, jit_options=options)
+    def choose_held(w, bias, constant):  # type: ignore[no-untyped-def]
+        return lambda w, bias, constant: take_lanes(w, bias, constant)
+
+    @overload(held_bias, jit_options=options)
+    def choose_held_bias(lanes):  # type: ignore[no-untyped-def]
+        return lambda lanes: bias_held(lanes)
+
+    @overload(held_add, jit_options=options)
+    def choose_held_add(X, i, scale, lanes):  # type: ignore[no-untyped-def]
+        return lambda X, i, scale, lanes: add_held(X, i, scale, lanes)
+
+    @overload(put_back, jit_options=options)
+    def choose_put_back(lanes, w):  # type: ignore[no-untyped-def]
+        return lambda lanes, w: put_lanes(lanes, w)
 
     @overload(picked_dot, jit_options=options)
     def choose_picked(data, indices, first, last, w):  # type: ignore[no-untyped-def]
         if fits(data, w) and indexed(indices):
             return lambda data, indices, first, last, w: dot_picked(data, indices, first, last, w)
-        return picked_dot
+        return lambda data, indices, first, last, w: loop_picked(data, indices, first, last, w)

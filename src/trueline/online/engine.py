@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from .._jit import kernel
+from .._lanes import row_score
 from . import state as s
 
 
@@ -230,6 +231,12 @@ def frozen_score(rows: Any, i: int, table: Any, row: int, numbers: Any) -> float
     return rows.dot(i, table[row, 1:]) + (table[row, 0] if numbers[s.INTERCEPT] > 0.0 else 0.0)
 
 
+@kernel(inlined=True)
+def usable(score: float, slope: float, shove: float) -> bool:
+    """Whether none of a row's numbers is an overflow on its way: one comparison for all, which NaN fails."""
+    return score * score + slope * slope + shove * shove <= s.HUGE * s.HUGE
+
+
 @kernel(light=True)
 def learn(
     rows: Any, y: Any, weights: Any, order: Any, start: int, stop: int, loss: Any, geometry: Any, general: Any,
@@ -266,9 +273,7 @@ def learn(
             c = weights[i] if weights.size > 0 else 1.0
         target = y[i]
         if general is None:
-            score = rows.dot(i, dual)
-            if intercept:
-                score += bias
+            score = row_score(rows, i, dual, bias)
         else:
             table[s.DUAL, 0] = bias
             score = general_score(rows, i, general, table, numbers)
@@ -277,7 +282,7 @@ def learn(
         step = geometry.step(c * rate if power == 0.0 else c * rate / (rounds + 1.0) ** power, norm2)
         slope = geometry.slope(loss, score, target, step * norm2)
         suffered = c * loss.value(score, target)
-        if not (abs(score) <= s.HUGE and abs(slope) <= s.HUGE and abs(step * slope) <= s.HUGE and norm2 <= s.HUGE):
+        if not (usable(score, slope, step * slope) and norm2 <= s.HUGE):
             break
         before, after = 0.0, 0.0
         if general is not None:
@@ -355,9 +360,7 @@ def scores(rows: Any, start: int, stop: int, general: Any, table: Any, numbers: 
     bias = table[s.DUAL, 0] if numbers[s.INTERCEPT] > 0.0 else 0.0
     for i in range(start, stop):
         if general is None:
-            score = rows.dot(i, dual)
-            if bias != 0.0:
-                score += bias
+            score = row_score(rows, i, dual, bias)
         else:
             score = general_score(rows, i, general, table, numbers)
         if not abs(score) <= s.HUGE:

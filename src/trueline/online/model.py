@@ -12,8 +12,9 @@ from typing import Any
 
 import numpy as np
 
+from .._lanes import NARROW
 from ..certify.records import Certificate
-from ..data.rows import rows_of
+from ..data.rows import Dense, rows_of
 from ..errors import DataError, UsageError
 from ..parts.losses import LOSSES
 from ..parts.losses import loss as loss_part
@@ -26,6 +27,7 @@ from .engine import NO_ORDER, learn, means, scores
 from .heads import Heads
 from .mistakes import keep
 from .named import Layout
+from .narrow import learn_narrow
 from .sums import Sums, add_rows
 
 APART = 8192  # rows from which the moments are worth a thread of their own
@@ -67,12 +69,13 @@ class OnlineModel(Heads, ByName):
     ) -> None:
         self.loss = loss_part(loss)
         self.geometry = geometry
-        linked, adaptive, _ = state.flags(geometry)
+        linked, adaptive, normed = state.flags(geometry)
         self.general = geometry if linked or adaptive or l1 + l2 > 0.0 or batch > 1 else None
         self.rate = rate
         self.l1, self.l2 = float(l1), float(l2)
         self.fit_intercept, self.certified, self.average = bool(intercept), bool(certificate), bool(average)
         self.bare = not (self.certified or self.average)  # nothing to count but the loss
+        self.steady = self.general is None and rate.power == 0.0 and not normed
         self.batch = int(batch)
         self.classes = classes
         self.loss_range, self.confidence = loss_range, float(confidence)
@@ -185,11 +188,17 @@ class OnlineModel(Heads, ByName):
     def _learn_heads(self, rows: Any, targets: Any, weights: Any, order: Any, start: int, stop: int, out: Any) -> int:
         """Every head over the same rows; where the first one stopped that did."""
         share = None if self.bare and not len(weights) and not len(order) else weights
+        narrow = share is None and self.steady and self.width <= NARROW and isinstance(rows, Dense)
         for h, head in enumerate(self.heads):
-            reached = learn(
-                rows, targets[h], share, order, start, stop, self.loss, self.geometry, self.general, head.table, head.numbers,
-                out[h],
-            )  # fmt: skip
+            if narrow:
+                reached = learn_narrow(
+                    rows, targets[h], start, stop, self.loss, self.geometry, head.table, head.numbers, out[h]
+                )
+            else:
+                reached = learn(
+                    rows, targets[h], share, order, start, stop, self.loss, self.geometry, self.general, head.table,
+                    head.numbers, out[h],
+                )  # fmt: skip
             if reached < stop:
                 return int(reached)
         return stop
