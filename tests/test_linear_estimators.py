@@ -49,6 +49,47 @@ def test_every_road_leads_to_the_same_place(data, method, fit_intercept):
     assert np.allclose(base.singular_, np.linalg.svd(Z, compute_uv=False), rtol=1e-12)
 
 
+def dependent(seed):
+    """Columns of many sizes and offsets, and among them some that others explain."""
+    rng = np.random.default_rng(seed)
+    n, d = int(rng.integers(12, 300)), int(rng.integers(2, 6))
+    X = rng.normal(size=(n, d)) * 10.0 ** rng.uniform(-3, 3, d) + 10.0 ** rng.uniform(-2, 4) * rng.integers(0, 2)
+    extra = [
+        X[:, [0]] * rng.choice([3.0, 0.1, -7.0]),
+        X[:, [0]] + X[:, [1]],
+        np.full((n, 1), rng.choice([1.0, 0.1, 1e3])),
+        X[:, [0]] - 2 * X[:, [-1]] + rng.choice([0.0, 5.0]),
+    ]
+    Z = np.hstack([X, *(extra[k] for k in rng.permutation(4)[: rng.integers(1, 4)])])
+    y = X @ rng.normal(size=d) + rng.normal(size=n)
+    return Z[:, rng.permutation(Z.shape[1])], y, rng.random(n) if seed % 3 == 0 else None
+
+
+@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("rank", ["minimum-norm", "drop"])
+def test_every_road_drops_the_same_columns(seed, rank):
+    Z, y, w = dependent(seed)
+    normal = tl.LinearRegression(rank=rank).fit(Z, y, w)
+    for method in ("qr", "svd"):
+        road = tl.LinearRegression(method=method, rank=rank).fit(Z, y, w)
+        assert road.certificate_.dropped == normal.certificate_.dropped != ()
+        assert road.certificate_.rank == normal.certificate_.rank
+        size = np.abs(normal.coef_).max()
+        np.testing.assert_allclose(road.coef_, normal.coef_, rtol=1e-5, atol=1e-7 * size)
+        if rank == "drop":
+            assert (road.coef_[[int(name[1:]) for name in road.certificate_.dropped]] == 0).all()
+
+
+def test_wide_tables_name_and_drop_columns_too():
+    rng = np.random.default_rng(8)
+    X, y = rng.normal(size=(40, 300)), rng.normal(size=40)
+    for rank, used in (("minimum-norm", 300), ("drop", 39)):
+        model = tl.LinearRegression(rank=rank).fit(X, y)
+        np.testing.assert_allclose(model.predict(X), y, atol=1e-10)
+        assert model.certificate_.dropped == tuple(f"x{j}" for j in range(39, 300))
+        assert (model.coef_ != 0).sum() == used and len(model.certificate_.advice) < 300
+
+
 @pytest.mark.parametrize("method", ["qr", "svd"])
 def test_roads_over_the_rows_do_not_overclaim(method):
     for seed in range(40):

@@ -69,6 +69,21 @@ def test_a_constant_column_is_dropped_whatever_its_size(value):
     assert tl.LinearRegression().fit(X, y, weights).certificate_.dropped == ("x1",)
 
 
+@pytest.mark.parametrize("rows", [300, 6000])
+@pytest.mark.parametrize("value", [0.1, 1000.1, 1e8 / 3, 1e140])
+def test_a_constant_column_is_dropped_whatever_the_weights(rows, value):
+    """Its weighted squares about the mean are not exactly 0, but what rounding leaves of them is no column."""
+    X, y = problem(rows)
+    X[:, 1] = value
+    weights = np.random.default_rng(3).random(rows)
+    for method in ("normal", "qr", "svd"):
+        found = tl.LinearRegression(method=method).fit(X, y, weights)
+        plain = tl.LinearRegression().fit(X[:, [0, 2]], y, weights)
+        assert found.certificate_.dropped == ("x1",) and found.coef_[1] == 0.0
+        np.testing.assert_allclose(found.coef_[[0, 2]], plain.coef_, rtol=1e-11)
+        assert found.intercept_ == pytest.approx(plain.intercept_, rel=1e-10)
+
+
 def test_the_least_norm_is_that_of_the_columns_as_given():
     X, y = problem(50)
     X = np.column_stack([X, 2.0**300 * X[:, 0]])

@@ -14,9 +14,9 @@ from ..model.linear import LinearModel, names
 from ..onepass import exact, routes
 from ..onepass.digits import wanted
 from ..onepass.moments import Moments
-from ..onepass.squares import least_squares
+from ..onepass.squares import RANK_CHOICES, least_squares
 from ..threads import one_blas_thread
-from .arrays import FromMoments, checked_arrays, refuse_nonfinite
+from .arrays import FromMoments, checked_arrays, refuse_extremes, refuse_nonfinite
 from .sources import paired
 
 METHODS = ("auto", "normal", "qr", "svd")
@@ -126,8 +126,9 @@ class LinearRegression(FromMoments, MultiOutputMixin, RegressorMixin, BaseEstima
         self._hold(least_squares_record(solution, moments, later), y.ndim == 1)
 
     def _check(self) -> None:
-        if self.method not in METHODS:
-            raise UsageError(f"method must be one of {', '.join(METHODS)}, not {self.method!r}", where="method")
+        for name, choices in (("method", METHODS), ("rank", RANK_CHOICES)):
+            if getattr(self, name) not in choices:
+                raise UsageError(f"{name} must be one of {', '.join(choices)}, not {getattr(self, name)!r}", where=name)
 
     def _fit_moments(self, moments: Moments, one_target: bool | None = None) -> None:
         self._check()
@@ -144,8 +145,11 @@ class LinearRegression(FromMoments, MultiOutputMixin, RegressorMixin, BaseEstima
         self._hold(record, len(moments.targets) == 1 if one_target is None else one_target)
 
     def _fit_rows(self, X: Any, y: np.ndarray, sample_weight: Any, method: str) -> Any:
+        refuse_extremes(self, X, y, sample_weight)
         terms = self._term_names()
-        solution = routes.by_rows(X, y, sample_weight, terms, method=method, fit_intercept=self.fit_intercept)
+        solution = routes.by_rows(
+            X, y, sample_weight, terms, method=method, fit_intercept=self.fit_intercept, rank=self.rank
+        )
         targets = ("y",) if y.ndim == 1 else names("y", y.shape[1])
         record = LinearModel(
             terms,
@@ -153,7 +157,7 @@ class LinearRegression(FromMoments, MultiOutputMixin, RegressorMixin, BaseEstima
             solution.intercept,
             targets,
             certificate=solution.certificate,
-            statistics={"family": "least squares", "n": len(X), "fit_intercept": bool(self.fit_intercept)},
+            statistics={"family": "least squares", "n": X.shape[0], "fit_intercept": bool(self.fit_intercept)},
         )
         if X.shape[1] < X.shape[0]:
             moments = Moments.from_arrays(X, y, sample_weight, terms=terms, digits=self.digits)

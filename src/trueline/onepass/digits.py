@@ -168,7 +168,8 @@ class LevelRule:
         if self.targets == 0 or d == 0:
             return
         H, E = part.products
-        rounding = UNIT**2 * part.raw_squares()[:d]
+        # Whole numbers have no rounding: none may pass for a constant here.
+        rounding = np.minimum(UNIT**2 * part.raw_squares()[:d], 2.0**-20 * np.diagonal(H)[:d])
         factor = factored((H[:d, :d], E[:d, :d]), rounding, part.noise[:d], condition=False)
         inverse = factor.inverse
         c = part.products[0][:d, d:]

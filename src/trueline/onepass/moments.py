@@ -360,5 +360,5 @@ def refuse_weights(weights: np.ndarray | None) -> None:
     if weights is not None and not (np.isfinite(weights).all() and (weights >= 0).all()):
         row = int(np.flatnonzero(~(np.isfinite(weights) & (weights >= 0)))[0])
         raise DataError(
-            f"weights must be finite and not negative; found {weights[row]!r} in row {row} of a block", where="weights"
+            f"weights must be finite and not negative; found {weights[row]:g} in row {row}", where="weights"
         )

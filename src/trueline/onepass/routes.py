@@ -16,13 +16,16 @@ import numpy as np
 
 from ..certify.records import Assumption, ExactCertificate, Status
 from ..errors import DataError
-from .digits import digits_of, squared_rows
+from . import exact
+from .digits import digits_of, rounding_squares, squared_rows
 from .doubled import UNIT
 from .moments import Moments
 from .parts import Part
-from .squares import Solution, products_of, solve_part, together
+from .solve import factored
+from .squares import HOW, Solution, products_of, solve_part, together
 
 WIDE = 64  # columns: below this, the error-free road also takes n ≤ d
+_JUDGED = 256  # columns whose dependence is judged by their exact products
 _UNITS = 8.0  # units in the last place that Householder's reflections may cost an entry
 
 
@@ -34,6 +37,7 @@ def by_rows(
     *,
     method: str,
     fit_intercept: bool = True,
+    rank: str = "minimum-norm",
 ) -> Solution:
     """Least squares by the QR or singular value decomposition of the (weighted, centred) rows."""
     X = np.asarray(X.toarray() if hasattr(X, "toarray") else X, dtype=float)
@@ -41,32 +45,53 @@ def by_rows(
     if not np.isfinite(X).all():
         raise DataError("Input X contains NaN or infinity; finite numbers are accepted", where="X")
     w = np.ones(len(X)) if sample_weight is None else sample_weight
+    A, B = X, Y
     mean, level = np.zeros(X.shape[1]), np.zeros(Y.shape[1])
-    if fit_intercept:
-        mean, level = np.average(X, axis=0, weights=w), np.average(Y, axis=0, weights=w)
+    for _ in range(2 if fit_intercept else 0):  # what rounding leaves of the means would count as a direction
+        first, second = np.average(A, axis=0, weights=w), np.average(B, axis=0, weights=w)
+        A, B, mean, level = A - first, B - second, mean + first, level + second
     root = np.sqrt(w)[:, None]
-    A, B = (X - mean) * root, (Y - level) * root
+    A, B = A * root, B * root
     n, d = A.shape
     lengths = np.sqrt((A**2).sum(axis=0))
-    unit = np.where(lengths > 0, lengths, 1.0)
+    raw = np.sqrt((X**2 * w[:, None]).sum(axis=0))
+    # What half a unit in the last place of every entry explains is no column, and no direction of its own.
+    constant = lengths <= 2 * UNIT * raw
+    A[:, constant] = 0.0
+    unit = np.where(constant, 1.0, lengths)
     U, s, Vt = np.linalg.svd(A / unit, full_matrices=False)
-    # What half a unit in the last place of every entry explains is no direction of its own.
-    raw = np.sqrt((X**2 * w[:, None]).sum(axis=0)) / unit
+    raw = np.where(constant, 0.0, raw / unit)
     floor = 2 * UNIT * np.sqrt((raw**2).sum() + d)
-    rank = int((s > max(floor, UNIT * s.max(initial=0.0))).sum())
-    inverse = (Vt[:rank].T / s[:rank] ** 2) @ Vt[:rank] / (unit[:, None] * unit)
-    if method == "qr" and rank == d and n >= d:
+    found = int((s > max(floor, UNIT * s.max(initial=0.0))).sum())
+    dropped: list[int] = []
+    if found < d:
+        dropped = _dependent(X, sample_weight, fit_intercept) if d <= _JUDGED else []
+        if len(dropped) < d - found:  # float64 cannot tell what exact products can
+            dropped = _least_explained(A / unit, found)
+        found = d - len(dropped)
+    if dropped and rank == "drop":
+        kept = np.setdiff1d(np.arange(d), dropped)
+        options: dict[str, Any] = {"method": method, "fit_intercept": fit_intercept}
+        inner = by_rows(X[:, kept], y, sample_weight, [terms[j] for j in kept], **options)
+        coef = np.zeros((Y.shape[1], d))
+        coef[:, kept] = inner.coef
+        proof = _degenerate(inner.certificate, terms, dropped, rank)
+        return dataclasses.replace(inner, coef=coef, proof=lambda: proof)
+    inverse = (Vt[:found].T / s[:found] ** 2) @ Vt[:found] / (unit[:, None] * unit)
+    if method == "qr" and found == d and n >= d:
         Q, R = np.linalg.qr(A)
         beta = np.linalg.solve(R, Q.T @ B) if d else np.zeros((0, B.shape[1]))
-    elif rank == d:
+    elif found == d:
         beta = (Vt.T @ ((U.T @ B) / s[:, None])) / unit[:, None]
     else:
         # Least norm in the units given, so the columns are not scaled here.
         U, s, Vt = np.linalg.svd(A, full_matrices=False)
-        beta = Vt[:rank].T @ ((U[:, :rank].T @ B) / s[:rank, None])
+        beta = Vt[:found].T @ ((U[:, :found].T @ B) / s[:found, None])
     rss = ((B - A @ beta) ** 2).sum(axis=0)
     intercept = level - mean @ beta
-    certificate = _certificate(A, B, beta, intercept, inverse, rss, rank, s, mean if fit_intercept else None, terms)
+    certificate = _certificate(A, B, beta, intercept, inverse, rss, found, s, mean if fit_intercept else None)
+    if dropped:
+        certificate = _degenerate(certificate, terms, dropped, rank)
     return Solution(beta.T.copy(), intercept, rss, None, lambda: certificate, None, fit_intercept)
 
 
@@ -80,9 +105,8 @@ def _certificate(
     rank: int,
     singular: np.ndarray,
     mean: np.ndarray | None,
-    terms: Sequence[str],
 ) -> ExactCertificate:
-    d = len(terms)
+    d = len(beta)
     squares = (A**2).sum(axis=0)
     spread = np.diagonal(inverse)
     if mean is not None:
@@ -95,20 +119,63 @@ def _certificate(
         )
         values = beta[:, t] if mean is None else np.concatenate([[intercept[t]], beta[:, t]])
         found.append(digits_of(_UNITS * UNIT * errors, values))
-    short = d - rank
     left = np.sqrt(((A.T @ (B - A @ beta)) ** 2).sum(axis=0))
     lengths = np.sqrt(squares.sum() * rss)
     return ExactCertificate(
-        status=Status.DEGENERATE if short else Status.PROVEN,
-        assumptions=(Assumption("columns are linearly independent", not short, float(rank), float(d)),),
-        advice=f"{short} of {d} directions add nothing; the solution of least norm is given" if short else "",
+        status=Status.PROVEN,
+        assumptions=(Assumption("columns are linearly independent", True, float(rank), float(d)),),
         arithmetic_digits=min(found, default=0.0),
         data_digits=min(found, default=0.0),
         condition_number=float(singular[0] / singular[rank - 1]) if rank else 1.0,
         rank=rank,
-        dropped=(f"{short} directions",) if short else (),
         orthogonality=float(np.max(np.divide(left, lengths, out=np.zeros_like(left), where=lengths > 0), initial=0.0)),
     )
+
+
+def _degenerate(proof: ExactCertificate, terms: Sequence[str], dropped: Sequence[int], rank: str) -> ExactCertificate:
+    """The certificate of a fit in which these columns add nothing."""
+    names = tuple(terms[j] for j in dropped)
+    told = ", ".join(names[:8]) + (f" and {len(names) - 8} more" if len(names) > 8 else "")
+    return dataclasses.replace(
+        proof,
+        status=Status.DEGENERATE,
+        assumptions=(
+            Assumption("columns are linearly independent", False, float(len(terms) - len(names)), float(len(terms))),
+        ),
+        advice=f"columns that add nothing to those before them: {told}; {HOW[rank]}",
+        rank=len(terms) - len(names),
+        dropped=names,
+    )
+
+
+def _dependent(X: np.ndarray, weights: np.ndarray | None, fit_intercept: bool) -> list[int]:
+    """The columns that those before them explain, as the error-free road judges them."""
+    moments = Moments.from_arrays(X, None, weights, level=exact.HIGHEST)
+    part = moments.total
+    rounding = rounding_squares(part.raw_squares(), moments.integer)
+    most = part.n - fit_intercept
+    return list(
+        factored(products_of(part, fit_intercept), rounding, part.noise, most=most, condition=False).combinations
+    )
+
+
+def _least_explained(A: np.ndarray, rank: int) -> list[int]:
+    """All but ``rank`` of many columns of length 1: those are kept, in their order, that others explain the least."""
+    basis = np.zeros((len(A), rank))
+    left, kept = list(range(A.shape[1])), 0
+    for least in (*np.logspace(-2, -14, 7), 0.0):
+        for j in list(left):
+            if kept == rank:
+                return left
+            column = A[:, j]
+            for _ in range(2):  # once more, for what the first projection lost
+                column = column - basis[:, :kept] @ (basis[:, :kept].T @ column)
+            length = float(np.sqrt(column @ column))
+            if length > least:
+                basis[:, kept] = column / length
+                kept += 1
+                left.remove(j)
+    return left
 
 
 def nonnegative(

@@ -190,7 +190,8 @@ def factored(
     """
     d = len(G[0])
     diagonal = np.diagonal(G[0])
-    positive = diagonal > 0
+    # What rounding explains of a column about its mean is a constant.
+    positive = (diagonal > 0) & (diagonal > _constant(rounding, noise, diagonal))
     exponents = np.where(positive, -((np.frexp(np.where(positive, diagonal, 1.0))[1]) // 2), 0)
     scale = np.ldexp(1.0, exponents)
     outer = scale[:, None] * scale[None, :]
@@ -252,8 +253,10 @@ def eliminate(
     """L D Lᵀ in double-double, in the order of the columns; (factors, kept, combinations of the dropped)."""
     d = len(scaled[0])
     rounding = np.zeros(d) if rounding is None else rounding
+    noise = np.zeros(d) if noise is None else noise
     # Losses of the products may all point one way, those of single entries do not.
-    lost = np.sqrt((np.zeros(d) if noise is None else noise) + _LOST * np.abs(np.diagonal(scaled[0])))
+    lost = np.sqrt(noise + _LOST * np.abs(np.diagonal(scaled[0])))
+    constant = np.diagonal(scaled[0]) <= _constant(rounding, noise, np.diagonal(scaled[0]))
     H, E = scaled[0].copy(), scaled[1].copy()
     Lh, Ll = np.eye(d), np.zeros((d, d))
     Dh, Dl = np.ones(d), np.zeros(d)
@@ -264,10 +267,10 @@ def eliminate(
         pivot = H[j, j] + E[j, j]
         start = scaled[0][j, j]
         full = most is not None and kept[:j].sum() >= most
-        if full or not pivot > 1e-6 * start:
-            gamma = _combination(Lh, kept, j)
+        if full or constant[j] or not pivot > 1e-6 * start:
+            gamma = np.zeros(d) if constant[j] else _combination(Lh, kept, j)
             explained = 4 * (rounding[j] + gamma**2 @ rounding) + (lost[j] + np.abs(gamma) @ lost) ** 2
-            if full or not pivot > explained:
+            if full or constant[j] or not pivot > explained:
                 kept[j] = False
                 combinations[j] = gamma
                 continue
@@ -279,6 +282,11 @@ def eliminate(
         Lh[j + 1 :, j], Ll[j + 1 :, j] = ch, cl
         update(H[j + 1 :, j + 1 :], E[j + 1 :, j + 1 :], ch, cl, row_h, row_l)
     return ((Lh, Ll), (Dh, Dl)), kept, combinations
+
+
+def _constant(rounding: np.ndarray, noise: np.ndarray, squares: np.ndarray) -> np.ndarray:
+    """Squares about its mean that rounding of a constant column's entries and products may leave."""
+    return 4 * rounding + noise + _LOST * np.abs(squares)
 
 
 def _combination(L: np.ndarray, kept: np.ndarray, j: int) -> np.ndarray:

@@ -33,7 +33,9 @@ _STRUCTURE = 2.0**-80  # of the prediction: rounded entries leave far more, so w
 _NEARLY = 2.0**-40  # of the prediction
 _FEW = 6.0  # digits: below, the certificate names coefficients that are 0 as far as the arithmetic can tell
 _SMALL = 2.0**-240  # squared length of a column: its inverse, squared and multiplied again, is still a number
-RANK_CHOICES = ("minimum-norm", "drop")
+_NAMED = 4  # columns in a sentence
+HOW = {"minimum-norm": "the solution of least norm is given", "drop": "their coefficients are set to 0"}
+RANK_CHOICES = tuple(HOW)
 
 
 @dataclasses.dataclass
@@ -231,18 +233,19 @@ def _certificate(
     angle = np.sqrt((left * left).sum(axis=0)) / np.where(lengths > 0, lengths, np.inf)
     dropped = tuple(terms[j] for j in factor.combinations)
     advice = []
-    if dropped:
-        told = "; ".join(
-            _explain(terms, j, gamma * factor.scale / factor.scale[j]) for j, gamma in factor.combinations.items()
-        )
-        how = "the solution of least norm is given" if rank == "minimum-norm" else "their coefficients are set to 0"
-        advice.append(f"columns that add nothing: {told}; {how}")
     for told, which in (
         ("few digits hold of what can hardly be told from 0", dict.fromkeys(few)),
         ("0 as far as rounding can tell", {name: None for name in zero if name not in few}),
     ):
         if which:
-            advice.append(f"{told}: {', '.join(list(which)[:4])}{', …' if len(which) > 4 else ''}")
+            advice.append(f"{told}: {', '.join(list(which)[:_NAMED])}{', …' if len(which) > _NAMED else ''}")
+    if dropped:
+        explained = [
+            _explain(terms, j, gamma * factor.scale / factor.scale[j])
+            for j, gamma in list(factor.combinations.items())[:_NAMED]
+        ]
+        explained += [f"{len(dropped) - _NAMED} more"] if len(dropped) > _NAMED else []
+        advice.append(f"columns that add nothing: {'; '.join(explained)}; {HOW[rank]}")
     return ExactCertificate(
         status=Status.DEGENERATE if dropped else Status.PROVEN,
         assumptions=(
