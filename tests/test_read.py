@@ -338,3 +338,29 @@ def test_whole_numbers_and_others_may_be_mixed_in_a_column(column):
     (frame,) = open_source({"x": column}).frames()
     assert frame["x"].dtype == pl.Float64
     assert frame["x"].to_list() == [None if value is None else float(value) for value in column]
+
+
+@pytest.mark.parametrize("name", ["t.csv.gz", "t.csv.zst", "t.ndjson.gz"])
+@pytest.mark.parametrize("how", ["cut", "cut early", "damaged"])
+def test_compressed_text_that_is_not_whole_is_refused_by_name(tmp_path, name, how):
+    import zstandard
+
+    rows = "".join(f"{k},{k * k % 7},{k % 5}\n" for k in range(5000))
+    text = b'{"x": 1, "y": 2}\n{"x": 2, "y": 3}\n' * 5000 if "json" in name else ("x,z,y\n" + rows).encode()
+    packed = (
+        zstandard.ZstdCompressor(write_checksum=True).compress(text) if name.endswith("zst") else gzip.compress(text)
+    )
+    if how == "damaged":
+        packed = packed[:-6] + bytes([packed[-6] ^ 255]) + packed[-5:]
+    path = tmp_path / name
+    path.write_bytes(packed if how == "damaged" else packed[:-30] if how == "cut" else packed[:60])
+    with pytest.raises(
+        DataError, match=rf"{name} is compressed text that is cut short or damaged \(.*\); copy it again"
+    ):
+        tl.scan(str(path), target="y")
+
+
+def test_a_missing_target_is_not_offered_to_be_made_up(tmp_path):
+    path = write(tmp_path, "t.csv", "x,y\n1,2\n2,\n3,4\n")
+    with pytest.raises(DataError, match=r"'y' .* missing value in row 2; remove them, or choose missing=\"drop\"$"):
+        tl.scan(path, target="y")

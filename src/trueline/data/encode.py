@@ -288,7 +288,7 @@ class Encoder:
                     refusal = ragged(path)
                     if refusal is not None:
                         raise refusal
-                raise missing_value(name, gap, row, self.source.describe)
+                raise missing_value(name, gap, row, self.source.describe, feature=name in self._gaps)
             bad |= gap
             if name in self._gaps:
                 self._gaps[name] += int(gap.sum())

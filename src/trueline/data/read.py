@@ -205,8 +205,11 @@ class _Refusals:
         pass
 
     def __exit__(self, kind: Any, error: Any, trace: Any) -> None:
-        polars_error = error is not None and type(error).__module__.startswith("polars")
-        if error is None or isinstance(error, TruelineError) or not (polars_error or isinstance(error, OSError)):
+        if error is None or isinstance(error, TruelineError):
+            return
+        # Polars' own, and those of compressed bytes that are cut short or damaged.
+        foreign = type(error).__module__.partition(".")[0] in ("polars", "zlib", "zstandard")
+        if not (foreign or isinstance(error, (OSError, EOFError))):
             return
         source = self.source
         raise explain(

@@ -9,6 +9,7 @@ from __future__ import annotations
 import csv
 import io
 import re
+import zlib
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,12 @@ from typing import Any
 import numpy as np
 
 from ..errors import DataError, TruelineError, UsageError, nearest
+
+# What Polars and the libraries of compression say of bytes that are not whole.
+_DAMAGED = (
+    "unexpected end of file", "corrupt gzip stream", "corrupt deflate stream", "incomplete frame", "Data corruption detected",
+    "while decompressing data", "zstd decompressor error", "invalid gzip header",
+)  # fmt: skip
 
 
 def unknown_column(name: str, known: Sequence[str], *, what: str = "column", source: str = "") -> UsageError:
@@ -35,6 +42,12 @@ def explain(error: Exception, *, describe: str, names: Sequence[str] = (), paths
     """The refusal to raise in the place of an error of Polars."""
     text = str(error).strip().split("\n")[0]
     kind = type(error).__name__
+    packed = [path for path in paths if re.search(r"\.(gz|zst|zstd)$", path.lower())]
+    if any(mark in text for mark in _DAMAGED) and (packed or not paths):
+        where = next((path for path in packed if _damaged(path)), packed[0] if len(packed) == 1 else describe)
+        return DataError(
+            f"{where} is compressed text that is cut short or damaged ({text[:80]}); copy it again", where=where
+        )
     for path in paths:
         found = _bad_line(path)
         if found is not None:
@@ -91,8 +104,27 @@ def _lines(path: str) -> Iterator[bytes]:
         opener = gzip.open
     elif head == b"\x28\xb5\x2f\xfd":
         return
-    with opener(path, "rb") as file:
-        yield from file
+    try:
+        with opener(path, "rb") as file:
+            yield from file
+    except (EOFError, OSError, zlib.error):  # compressed text that is cut short or damaged: its lines end here
+        return
+
+
+def _damaged(path: str) -> bool:
+    """Whether a file of gzip is not whole."""
+    import gzip
+
+    try:
+        with open(path, "rb") as file:
+            if file.read(2) != b"\x1f\x8b":
+                return False
+        with gzip.open(path, "rb") as packed:
+            while packed.read(1 << 20):
+                pass
+    except (EOFError, OSError, zlib.error):
+        return True
+    return False
 
 
 def _rows(path: str) -> Iterator[tuple[int, list[str]]]:
@@ -168,11 +200,14 @@ def header_cells(raw: bytes, separator: str) -> list[str]:
     return [name.strip() for name in next(csv.reader(text, delimiter=separator), [])]
 
 
-def missing_value(name: str, gap: np.ndarray, row: int, describe: str, *, trained: bool = False) -> DataError:
-    """The refusal of missing values: how many, and the first."""
+def missing_value(
+    name: str, gap: np.ndarray, row: int, describe: str, *, trained: bool = False, feature: bool = True
+) -> DataError:
+    """The refusal of missing values: how many, and the first; what is no feature is never made up."""
     count = int(gap.sum())
     first = row + int(np.argmax(gap)) + 1
-    tail = "it had none in training" if trained else 'remove them, or choose missing="drop", "mean" or "indicator"'
+    tail = 'remove them, or choose missing="drop"' + (', "mean" or "indicator"' if feature else "")
+    tail = "it had none in training" if trained else tail
     many = f"{count} missing values, the first" if count > 1 else "a missing value"
     return DataError(f"column {name!r} of {describe} has {many} in row {first}; {tail}", where=name)
 
