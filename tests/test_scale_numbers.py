@@ -87,7 +87,7 @@ def test_a_partition_that_is_kept_answers_as_one_that_is_read(floats):
     from trueline.parts.losses import loss
 
     look = looking.Look(declared, options, loss("logistic"), True)
-    kept = Encoded(statistic.encoder_of(0, iter([piece]), declared, options))
+    kept = Encoded(statistic.encoder_of(0, iter([piece]), declared, options, apart=True))
     raw, *others = (look.run(0, source) for source in (iter([piece]), kept, kept))
     assert others == [raw, raw]
     moments, told = pickle.loads(raw).told()

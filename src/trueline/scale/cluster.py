@@ -150,7 +150,7 @@ def fit_logistic(
     from .newton import minimise
 
     loss = make_loss("logistic")
-    table, options, found = _looked(source, y, target, options | {"labels": True}, loss, fit_intercept)
+    table, options, found = _looked(source, y, target, options | {"labels": True}, loss, fit_intercept, tol)
     moments, told = found
     classes = classes_of(moments, told["values"], str(options["target"]))
     if penalty is None:
@@ -180,7 +180,7 @@ def fit_generalized(
     from ..model.iterated import link_of, objective_of
     from .newton import minimise
 
-    table, options, found = _looked(source, y, target, options, loss, fit_intercept)
+    table, options, found = _looked(source, y, target, options, loss, fit_intercept, tol)
     kind = getattr(loss, "targets", "real")
     least = min(found[1]["values"], default=0.0)
     if (kind == "nonnegative" and least < 0.0) or (kind == "positive" and least <= 0.0):
@@ -228,13 +228,13 @@ def _with_target(source: Any, y: Any, target: str | None, options: dict[str, Any
 
 
 def _looked(
-    source: Any, y: Any, target: str | None, options: dict[str, Any], loss: Any, intercept: bool
+    source: Any, y: Any, target: str | None, options: dict[str, Any], loss: Any, intercept: bool, tol: float
 ) -> tuple[Table, dict[str, Any], Any]:
     from .looking import looked
 
     table, options = _with_target(source, y, target, options)
     table = table.keep(options)
-    return table, options, looked(table, options, loss, bool(intercept))
+    return table, options, looked(table, options, loss, bool(intercept), float(tol))
 
 
 def _record(made: Any, family: str, link: str, classes: tuple[Any, ...], objective: dict[str, Any]) -> LinearModel:

@@ -23,7 +23,7 @@ from ..data.tables import table_of
 from ..errors import TruelineError, UsageError
 from ..model.linear import Interval
 from . import statistic
-from .numbers import Encoded, as_table
+from .numbers import Encoded, as_table, plain
 from .tables import BRANCHES, Task, answer, lacking, merged, one_thread, opened, plain_errors, refusal, unreachable
 
 try:
@@ -32,8 +32,6 @@ try:
 except ImportError:  # older releases have these names here alone
     from dask._task_spec import Alias, DataNode, GraphNode, TaskRef
     from dask._task_spec import Task as Node
-
-LONG = 1 << 15  # rows from which pandas gives columns one by one for less than all of them at once
 
 
 class DaskTable:
@@ -80,8 +78,11 @@ class DaskTable:
         return table
 
     def keep(self, options: dict[str, Any]) -> DaskTable:
-        """This table with its partitions encoded on the workers, if the user keeps it there too."""
-        if not _persisted(self.source):
+        """This table with its partitions encoded on the workers, if the user keeps it there too.
+
+        Columns of float64 are read where they lie, by every job.
+        """
+        if (self.frame and plain(self.declared, options)) or not _persisted(self.source):
             return self
         with plain_errors("Dask"):
             check_workers()
@@ -211,7 +212,7 @@ def _encoded(shared: tuple[dict[str, Any], dict[str, Any]], number: int, part: A
     declared, options = shared
     with one_thread():
         try:
-            encoder = statistic.encoder_of(number, _tables(part, list(declared), chosen), declared, options)
+            encoder = statistic.encoder_of(number, _tables(part, list(declared), chosen), declared, options, apart=True)
             return part[:0] if encoder is None else Encoded(encoder)
         except TruelineError as error:
             return refusal(number, error)
@@ -227,12 +228,7 @@ def _tables(part: Any, names: list[str], chosen: bool) -> Iterator[Any]:
         present = [name for name in names if name in part.columns]
     floats = {name for name, dtype in zip(part.columns, part.dtypes.tolist(), strict=True) if dtype == np.float64}
     if present == names and floats.issuperset(names):
-        if len(part) >= LONG or len(floats) < len(part.columns):
-            yield Columns([np.ascontiguousarray(part[name].to_numpy()) for name in names])
-            return
-        lines = part.to_numpy().T
-        place = {name: k for k, name in enumerate(part.columns)}
-        yield Columns([np.ascontiguousarray(lines[place[name]]) for name in names])
+        yield Columns([np.ascontiguousarray(part[name].to_numpy()) for name in names])
         return
     yield from table_of(part if present == list(part.columns) else part[present])[0]()
 

@@ -1,9 +1,9 @@
 """What a partition of numbers tells in the first of several jobs, and its quadratic model of the loss.
 
-A partition p that solved its own problem at φ_p sends the Hessian H_p and q_p = H_pφ_p − g_p of its loss there. The sum
-of these models has its minimum at (ΣH_p + Λ)θ = Σq_p: a Newton step in which every row was expanded near the optimum,
-without a job to agree on where. The slopes a = V'(s_p) + V''(s_p)(s − s_p) that these models foretell balance at θ as
-those of one common point do, so the job at θ can prove it (``passes``).
+A partition p goes to the point φ_p where its own loss is about least and sends the Hessian H_p and q_p = H_pφ_p − g_p of its
+loss there. The sum of these models has its minimum at (ΣH_p + Λ)θ = Σq_p: a Newton step in which every row was expanded
+near the optimum, without a job to agree on where. The slopes a = V'(s_p) + V''(s_p)(s − s_p) that these models foretell
+balance at θ as those of one common point do, so the job at θ can prove it (``passes``).
 
 Models are of (x − shift, 1), each about the mean of its own partition, so that no digits are lost to a far origin. To move
 to another shift, x̂' = T·x̂ with T = [[I, −δ], [0, 1]]: H' = T·H·Tᵀ and q' = T·q.
@@ -20,14 +20,14 @@ import numpy as np
 
 from ..batch.design import Design
 from ..batch.duality import solve_symmetric
-from ..batch.risk import Risk
-from ..batch.scaled import ScaledPenalty
+from ..data.blocks import Columns
 from ..onepass import exact
 from ..onepass.moments import Moments
 from ..onepass.parts import Part
 from ..onepass.sample import Sample
+from .tiles import Rows, space, summed
 
-MOST_POINTS = 1 << 22  # numbers of all partitions' φ_p together, which go to every task
+MOST_POINTS = 1 << 22  # numbers of all partitions' points together, which go to every task
 _TILE = 1 << 16  # entries of a block that are summed at a time: they stay in the cache
 
 
@@ -39,24 +39,15 @@ class Expansion:
     hessian: np.ndarray
     q: np.ndarray
     points: dict[int, np.ndarray]
+    loss: float = math.nan  # of one partition, at its point
 
     @classmethod
-    def of(
-        cls, number: int, loss: Any, rows: Sequence[Any], at: np.ndarray, mean: np.ndarray, intercept: bool
-    ) -> Expansion:
+    def of(cls, number: int, loss: Any, rows: Rows, at: np.ndarray, mean: np.ndarray, intercept: bool) -> Expansion:
         """Of blocks of (rows, targets, weights), at [coefficients …, intercept]."""
         shift = mean if intercept else np.zeros(len(mean))
-        H, q = np.zeros((0, 0)), np.zeros(0)
-        for k, (X, y, c) in enumerate(rows):
-            design = Design(X, c, intercept=intercept, standardise=False)
-            design.shift = shift
-            theta = design.join(at[:-1], at[-1])
-            risk = Risk(design, y, c, loss, ScaledPenalty.nothing(design.size))
-            point = risk.sweep(theta, hessian=True)
-            own = risk.hessian(point)
-            found = own, own @ theta - risk.gradient(point)
-            H, q = found if k == 0 else (H + found[0], q + found[1])
-        return cls(shift, H, q, {number: at})
+        theta = about(at, shift, intercept)
+        value, g, H = summed(loss, rows, shift, theta, intercept=intercept, hessian=True)
+        return cls(shift, H, H @ theta - g, {number: at}, value)
 
     @property
     def finite(self) -> bool:
@@ -65,13 +56,7 @@ class Expansion:
 
     def minimum(self) -> np.ndarray | None:
         """[coefficients …, intercept] where the model is least; None where that is not a number."""
-        if not self.finite:
-            return None
-        scale = np.sqrt(np.maximum(np.diagonal(self.hessian), 1e-300))
-        theta = solve_symmetric(self.hessian / scale / scale[:, None], self.q / scale) / scale
-        d = len(self.shift)
-        constant = theta[d] - self.shift @ theta[:d] if len(theta) > d else 0.0
-        return np.append(theta[:d], constant) if np.isfinite(theta).all() else None
+        return given(solved(self.hessian, self.q), self.shift) if self.finite else None
 
     def about(self, shift: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """(H, q) about another shift."""
@@ -138,11 +123,12 @@ class Sight:
 
     def add(self, block: Any) -> None:
         """Count the rows of a block in; what overflows stays infinite, and is refused by the whole."""
-        w = np.ones(len(block.X)) if block.weights is None else block.weights
+        w = block.weights
+        n, weight = (len(block.X), float(len(block.X))) if w is None else (int(np.count_nonzero(w)), float(w.sum()))
         with np.errstate(over="ignore", invalid="ignore"):
             mean, squares = _spread(block.X, w)
-            about, around = _spread(np.asarray(block.y, dtype=float)[:, None], w)
-            self._join(int(np.count_nonzero(w)), float(w.sum()), mean, squares, np.append(about, around))
+            about, around = _spread(Columns([np.asarray(block.y, dtype=float)]), w)
+            self._join(n, weight, mean, squares, np.append(about, around))
 
     def _join(self, n: int, weight: float, mean: np.ndarray, squares: np.ndarray, target: np.ndarray) -> None:
         both = self.weight + weight
@@ -185,14 +171,44 @@ class Sight:
         return moments, {"values": self.values, "null": self.null, "start": start, "expansion": self.expansion}
 
 
-def _spread(X: np.ndarray, w: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def solved(matrix: np.ndarray, right: np.ndarray) -> np.ndarray:
+    """The solution of a system of any units: the columns are scaled first."""
+    scale = np.sqrt(np.maximum(np.diagonal(matrix), 1e-300))
+    return solve_symmetric(matrix / scale / scale[:, None], right / scale) / scale
+
+
+def about(at: np.ndarray, shift: np.ndarray, intercept: bool) -> np.ndarray:
+    """[coefficients …, intercept] as parameters of [x − shift, 1], or of x."""
+    return np.append(at[:-1], at[-1] + shift @ at[:-1]) if intercept else at[:-1]
+
+
+def given(theta: np.ndarray, shift: np.ndarray) -> np.ndarray | None:
+    """The way back; None where it is not a number."""
+    d = len(shift)
+    constant = theta[d] - shift @ theta[:d] if len(theta) > d else 0.0
+    return np.append(theta[:d], constant) if np.isfinite(theta).all() else None
+
+
+def _spread(X: Any, w: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
     """(weighted means, weighted centred squares) of columns, from differences to the first row: a constant has 0."""
-    first, total = X[0], float(w.sum())
-    sums, squares = np.zeros(X.shape[1]), np.zeros(X.shape[1])
-    step = max(64, _TILE // X.shape[1])
-    for start in range(0, len(X), step):
-        away = X[start : start + step] - first
-        some = w[start : start + step]
-        sums += some @ away
-        squares += some @ np.square(away, out=away)
+    n, d = X.shape
+    first = np.array([X[0, j] for j in range(d)])
+    sums, squares = np.zeros(d), np.zeros(d)
+    if isinstance(X, Columns):
+        for j, column in enumerate(X.columns):
+            for start in range(0, n, _TILE):
+                stop = min(n, start + _TILE)
+                away = np.subtract(column[start:stop], first[j], out=space("tile", stop - start))
+                some = away if w is None else np.multiply(away, w[start:stop], out=space("squares", stop - start))
+                sums[j] += some.sum()
+                squares[j] += some @ away
+    else:
+        step = max(64, _TILE // d)
+        for start in range(0, n, step):
+            stop = min(n, start + step)
+            away = np.subtract(X[start:stop], first, out=space("tile", d * (stop - start)).reshape(-1, d))
+            some = np.ones(len(away)) if w is None else w[start : start + step]
+            sums += some @ away
+            squares += some @ np.square(away, out=away)
+    total = float(n) if w is None else float(w.sum())
     return first + sums / total, np.maximum(0.0, squares - sums * (sums / total))

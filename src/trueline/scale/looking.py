@@ -16,19 +16,21 @@ from typing import Any
 import numpy as np
 
 from .._jit import teach
-from ..batch.design import Design, spread_rows
-from ..batch.duality import solve_symmetric
-from ..batch.risk import Risk, evaluate
-from ..batch.scaled import ScaledPenalty
+from ..batch.design import spread_rows
+from ..batch.risk import evaluate
+from ..data.blocks import Columns
 from ..errors import DataError
 from ..onepass.moments import Moments
 from . import statistic
-from .expanding import Expansion, Sight
+from .expanding import Expansion, Sight, given, solved
 from .tables import Table
+from .tiles import FAR, Rows, summed
 
 MOST_VALUES = 1000  # distinct targets that are looked at as classes
-START_ROWS = 2048  # on which a partition solves its own problem, or rows a column
-START_A_COLUMN = 12
+START_ROWS = (
+    1024,
+    4096,
+)  # at least and at most, 64 a column, or 16 a column, on which a partition solves its own problem
 START_STEPS = 8
 HELD_BYTES = 1 << 28  # rows that a partition holds to expand its own problem
 DIGITS = 6.0  # of the moments: they only standardise
@@ -38,17 +40,20 @@ DIGITS = 6.0  # of the moments: they only standardise
 class Look:
     """The first job: what the columns are, the values that the target takes, the loss of zero, and where to start.
 
-    A partition solves its own problem on some rows. It is only a start: what it is worth is judged by the whole.
+    A partition solves its own problem on some rows. It is only a start: what it is worth is judged by the whole. With n
+    rows of d columns the sum of such models leaves a gap of about (d/n)²/3, as measured: where that is not below ``left``,
+    a partition sends its solution alone, and a Hessian at the mean of all is the better step.
     """
 
     declared: dict[str, Any]
     options: dict[str, Any]
     loss: Any = None
     intercept: bool = True
+    left: float = 1e-6
 
     def run(self, number: int, tables: Any) -> bytes:
         teach(self.loss)  # it came by pickle, and compiled code that this worker lacks must know its methods
-        encoder = statistic.encoder_of(number, tables, self.declared, self.options)
+        encoder = statistic.encoder_of(number, tables, self.declared, self.options, apart=True)
         if encoder is None:
             return statistic.NOTHING
         plain = self.loss is not None and set(encoder.kinds.values()) <= {"number", "boolean"}
@@ -74,8 +79,10 @@ class Look:
         if kept:
             X, y, c = _joined(kept)
             signs = _signs(self.loss, y, values, encoder.target_levels)
-            theta = None if signs is None else _solved(self.loss, X, signs, c, self.intercept)
-            start = [] if theta is None else (float(c.sum()) * np.append(1.0, theta)).tolist()
+            shift = c @ X / max(float(c.sum()), 1e-300) if self.intercept else np.zeros(X.shape[1])
+            found = None if signs is None else _solved(self.loss, [(X, signs, c)], shift, self.intercept)
+            at = None if found is None else given(found[0], shift)
+            start = [] if at is None else (float(c.sum()) * np.append(1.0, at)).tolist()
         return statistic.pack(made, values=sorted(values)[: MOST_VALUES + 1], null=null, start=start)
 
     @property
@@ -97,36 +104,47 @@ class Look:
             sight.add(block)
             if size <= HELD_BYTES:
                 held.append((block.X, block.y, block.weights))
-            size += block.X.nbytes
+            size += 8 * math.prod(block.X.shape)
         sight.schema, sight.values, sight.null = encoder.schema, sorted(values)[: MOST_VALUES + 1], null
         if held and np.isfinite(sight.squares).all():  # what overflows is refused by the whole
             whole = size <= HELD_BYTES
-            point, sight.expansion = self._expanded(number, held, values, encoder.target_levels, sight.mean, whole)
+            point, sight.expansion = self._expanded(number, held, values, encoder.target_levels, sight, whole)
             sight.start = None if point is None else np.append(1.0, point) * sight.weight
         return sight
 
     def _expanded(
-        self, number: int, held: list[Any], values: set[float], levels: list[str], mean: np.ndarray, whole: bool
+        self, number: int, held: list[Any], values: set[float], levels: list[str], sight: Sight, whole: bool
     ) -> tuple[np.ndarray | None, Expansion | None]:
-        """A few rows find the neighbourhood, a step on all of them the point, and there they are expanded."""
-        rows = []
+        """A sample finds the neighbourhood, a step on all rows the point, and there they are expanded.
+
+        The step has the gradient of all rows but the Hessian of the sample, which leaves less than the partition's own
+        noise: a Hessian of all rows is most of the work, and one is enough.
+        """
+        mean, rows = sight.mean, []
+        d = len(mean)
         for X, y, weights in held:
             signs = _signs(self.loss, np.asarray(y, dtype=float), values, levels)
             if signs is None:
                 return None, None
             rows.append((X, signs, np.ones(len(signs)) if weights is None else weights))
-        n = sum(len(y) for _, y, _ in rows)
-        share = _start_rows(len(mean)) / n
-        few = [[part[spread_rows(len(block[1]), math.ceil(share * len(block[1])))] for part in block] for block in rows]
-        X, y, c = (np.concatenate([block[k] for block in few]) for k in range(3))
-        start = _solved(self.loss, X, y, c, self.intercept)
-        if start is None or not whole or n < 20 * len(mean):
+        n, shift = sum(len(y) for _, y, _ in rows), mean if self.intercept else np.zeros(d)
+        found = _solved(self.loss, _few(rows, _start_rows(d) / n), shift, self.intercept)
+        start = None if found is None else given(found[0], shift)
+        if found is None or start is None or not whole or n < 20 * d:
             return start, None
-        point = Expansion.of(number, self.loss, rows, start, mean, self.intercept).minimum()
-        if point is None:
-            return start, None
-        there = Expansion.of(number, self.loss, rows, point, mean, self.intercept)
-        return (point, there) if there.finite else (start, None)
+        near = bool((np.abs(mean) <= FAR * np.sqrt(sight.squares / sight.weight)).all())
+        before, gradient, _ = summed(
+            self.loss, rows, shift, found[0], intercept=self.intercept, hessian=False, near=near
+        )
+        total = sum(float(c.sum()) for _, _, c in rows)
+        point = given(found[0] - solved(total * found[1], gradient), shift)
+        if point is None or n * math.sqrt(self.left) < d:
+            return start if point is None else point, None
+        for at in (point, start):
+            made = Expansion.of(number, self.loss, rows, at, mean, self.intercept)
+            if made.finite and (made.loss < before or at is start):
+                return at, made
+        return start, None
 
     def merge(self, answers: Sequence[bytes]) -> bytes:
         found = [raw for raw in answers if raw != statistic.NOTHING]
@@ -142,7 +160,8 @@ class Look:
 
 
 def _start_rows(columns: int) -> int:
-    return max(START_ROWS, START_A_COLUMN * columns)
+    least, most = START_ROWS
+    return max(least, min(most, 64 * columns), 16 * columns)
 
 
 def _see(values: set[float], block: Any) -> None:
@@ -163,8 +182,11 @@ def _joined(blocks: Sequence[Any]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 def _loss_of_zero(loss: Any, block: Any) -> float:
     """Σ weights·V(y, 0); a loss of signs does not see them at 0."""
-    y = np.ones(len(block.y)) if loss.targets == "sign" else np.ascontiguousarray(block.y, dtype=float)
-    c = np.ones(len(y)) if block.weights is None else block.weights
+    if loss.targets == "sign":
+        y, c = np.ones(1), np.array([float(len(block.y)) if block.weights is None else float(block.weights.sum())])
+    else:
+        y = np.ascontiguousarray(block.y, dtype=float)
+        c = np.ones(len(y)) if block.weights is None else block.weights
     return float(evaluate(loss, np.zeros(len(y)), y, c, np.empty(len(y)), np.empty(len(y)), 0, len(y)))
 
 
@@ -178,31 +200,40 @@ def _signs(loss: Any, y: np.ndarray, values: set[float], levels: list[str]) -> n
     return np.where(y == upper, 1.0, -1.0)
 
 
-def _solved(loss: Any, X: np.ndarray, y: np.ndarray, c: np.ndarray, intercept: bool) -> np.ndarray | None:
-    """[coefficients …, intercept] of a few Newton steps on these rows; None where they are too few or have no minimum."""
-    total = float(c.sum())
-    if len(y) < 10 * X.shape[1] or not total > 0.0:
+def _few(rows: Rows, share: float) -> Rows:
+    """Some rows of every block, in short runs spread evenly."""
+    chosen = [(spread_rows(len(y), math.ceil(share * len(y))), X, y, c) for X, y, c in rows]
+    return [
+        (Columns([column[k] for column in X.columns]) if isinstance(X, Columns) else X[k], y[k], c[k])
+        for k, X, y, c in chosen
+    ]
+
+
+def _solved(loss: Any, rows: Rows, shift: np.ndarray, intercept: bool) -> tuple[np.ndarray, np.ndarray] | None:
+    """(parameters of [x − shift, 1], a mean Hessian near there) of a few Newton steps; None of few rows or no minimum."""
+    n, total, d = sum(len(y) for _, y, _ in rows), sum(float(c.sum()) for _, _, c in rows), len(shift)
+    if n < 10 * d or not total > 0.0:
         return None
-    design = Design(X, c / total, intercept=intercept)
-    risk = Risk(design, y, c / total, loss, ScaledPenalty.nothing(design.size))
-    theta, best = np.zeros(design.size), math.inf
+    theta, best = np.zeros(d + int(intercept)), math.inf
     for _ in range(START_STEPS):
-        point = risk.sweep(theta, hessian=True)
-        if not point.loss < best:
+        value, gradient, hessian = summed(loss, rows, shift, theta, intercept=intercept, hessian=True)
+        if not value < best or not np.isfinite(hessian).all():
             return None
-        best = point.loss
-        step = solve_symmetric(risk.hessian(point), risk.gradient(point))
+        best = value
+        step = solved(hessian, gradient)
         theta = theta - step
         # What is left after this step is about the square of what it gains: below the noise of so few rows.
-        if float(risk.gradient(point) @ step) < 0.5 * best * design.size / len(y):
+        if float(gradient @ step) < 0.5 * best * len(theta) / n:
             break
-    coef, constant = design.split(theta)
-    return np.append(coef, constant) if np.isfinite(theta).all() else None
+    return theta, hessian / total
 
 
-def looked(table: Table, options: dict[str, Any], loss: Any, intercept: bool) -> tuple[Moments, dict[str, Any]]:
+def looked(
+    table: Table, options: dict[str, Any], loss: Any, intercept: bool, tol: float = 1e-6
+) -> tuple[Moments, dict[str, Any]]:
     """The first job: (moments, what else it found). Of columns of numbers the moments are means and squares alone."""
-    task = Look(table.declared, options, loss if callable(getattr(loss, "curvature", None)) else None, intercept)
+    left = tol if tol > 1e-8 else 1.0  # beyond eight digits every job has a Hessian, and the nearest start is best
+    task = Look(table.declared, options, loss if callable(getattr(loss, "curvature", None)) else None, intercept, left)
     raw = table.combine(task, statistic.limit(len(table.declared), 1))
     made: Moments | None = None
     told: dict[str, Any] = {}

@@ -21,7 +21,7 @@ from ..batch.risk import Point, Risk, run
 from ..errors import UsageError
 from ..onepass.moments import Moments
 from .passes import HEAD, Pass
-from .tables import Table
+from .tables import Table, one_thread
 
 WIDEST = 2000  # columns whose Hessian a partition sends
 
@@ -103,7 +103,8 @@ def newton(
         slope = float(g @ direction)
         if not slope < 0.0:
             return
-        step, slack, before = 1.0, rounding(point), math.sqrt(-slope)
+        # Sums of many rows, in tiles and trees, carry more rounding than those that ``rounding`` was measured on.
+        step, slack, before = 1.0, 16.0 * rounding(point), math.sqrt(-slope)
         full = always or far(-slope, float(point.curvature.sum()))
         following = risk.at(point.theta + direction, base, None if base is point.theta else point.theta, hessian=full)
         dual = risk.dual(following)
@@ -188,9 +189,10 @@ def minimise(
     inferred = not alpha and (bool(classes) or getattr(loss, "name", "") == "poisson")
     # Who asks for more than eight digits gets a job more, for a step with its own Hessian squares the error.
     always, polish = inferred or tol <= 1e-8, int(tol <= 1e-8)
-    first, matrix, base = started(risk, told, total, always)
     most = 100 if max_iter is None else max_iter
-    outcome = run(risk, newton(risk, first, matrix, base, always), tol=tol, max_iter=most, polish=polish)
+    with one_thread():  # here too: idle threads of BLAS spin, and workers on this machine would wait for them
+        first, matrix, base = started(risk, told, total, always)
+        outcome = run(risk, newton(risk, first, matrix, base, always), tol=tol, max_iter=most, polish=polish)
     separated = ""
     if classes and not alpha and risk.margin > 0.0:
         separated = "the classes are separable: some plane has every example on its right side, and the loss falls for ever along it"

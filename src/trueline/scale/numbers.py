@@ -10,6 +10,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import itertools
+import math
 import pickle
 from collections.abc import Iterator
 from typing import Any
@@ -36,21 +37,27 @@ def plain(declared: dict[str, Any], options: dict[str, Any]) -> bool:
 
 
 class Numbers:
-    """What an encoder is, for such a partition; ``apart`` lets X come as :class:`Columns`."""
+    """What an encoder is, for such a partition; ``apart`` lets X come as :class:`Columns`, ``known`` spares the checks."""
 
     weights = None
     target_levels: list[str] = []
 
     def __init__(
-        self, described: str, pieces: Iterator[Any], declared: dict[str, Any], options: dict[str, Any], apart: bool
+        self,
+        described: str,
+        pieces: Iterator[Any],
+        declared: dict[str, Any],
+        options: dict[str, Any],
+        apart: bool,
+        known: bool = False,
     ) -> None:
-        like = _like(tuple(declared), pickle.dumps(options))
-        self.describe, self.pieces, self.apart = described, pieces, apart
+        like, schema = _like(tuple(declared), pickle.dumps(options))
+        self.describe, self.pieces, self.apart, self.known = described, pieces, apart, known
         self.kinds, self.terms, self.target, self.rule = like.kinds, like.terms, like.target, like.rule
         place = {name: k for k, name in enumerate(declared)}
         self._features = [place[name] for name in self.terms]
         self._target = None if self.target is None else place[self.target]
-        self._schema, self._watch, self._rows = like.schema, Watch(), 0
+        self._schema, self._watch, self._rows = schema, Watch(), 0
 
     @property
     def schema(self) -> Schema:
@@ -67,6 +74,9 @@ class Numbers:
             for start in [0] if whole else range(0, rows, step):
                 some = slice(0, rows) if whole else slice(start, min(start + step, rows))
                 X, y = self._values(piece, some, whole)
+                if self.known:
+                    yield Block(self.terms, X, y)
+                    continue
                 self._check(X, y)
                 folds = self._folds(X, y)
                 self._watch.see(X, self.terms)
@@ -121,11 +131,12 @@ class Numbers:
 
 
 @functools.lru_cache(8)
-def _like(names: tuple[str, ...], options: bytes) -> Encoder:
-    """An encoder of such a table, for what it knows beforehand; made once for all partitions of a job."""
+def _like(names: tuple[str, ...], options: bytes) -> tuple[Encoder, Schema]:
+    """An encoder of such a table and its schema, for what is known beforehand; made once for all partitions of a job."""
     import polars as pl
 
-    return Encoder(pl.DataFrame(schema=dict.fromkeys(names, pl.Float64)), part=True, **pickle.loads(options))
+    made = Encoder(pl.DataFrame(schema=dict.fromkeys(names, pl.Float64)), part=True, **pickle.loads(options))
+    return made, made.schema
 
 
 def _by_rows(columns: Columns) -> np.ndarray:
@@ -165,4 +176,4 @@ class Encoded:
     def __sizeof__(self) -> int:
         """What an engine's account of memory asks for."""
         kept = itertools.chain.from_iterable(block[1:] for block in self.blocks)
-        return 1024 + sum(array.nbytes for array in kept if array is not None)
+        return 1024 + sum(8 * math.prod(array.shape) for array in kept if array is not None)

@@ -16,12 +16,13 @@ from typing import Any
 import numpy as np
 
 from .._jit import teach
-from ..batch.design import Design, standardised_block
 from ..batch.duality import NO_OFFSET, conjugate_sum, upper_conjugate_sum
-from ..batch.risk import BLOCK_ENTRIES, evaluate, evaluate_together
+from ..data.blocks import Columns
 from ..model.training import designed
 from . import statistic
+from .tiles import FAR, Squares, evaluator, space, tiles, times, weighed
 
+SHORT = 256  # rows whose losses are summed one by one
 HEAD = 7  # rows, loss, conjugates, Σ|c·a|, Σ curvature at b, smallest margin, Σ curvature
 
 
@@ -46,17 +47,20 @@ class Pass:
 
     def run(self, number: int, tables: Any) -> bytes:
         teach(self.loss)
-        encoder = statistic.encoder_of(number, tables, self.declared, self.options)
+        encoder = statistic.encoder_of(number, tables, self.declared, self.options, apart=True, known=True)
         if encoder is None:
             return statistic.NOTHING
         size = len(self.theta)
         sums = np.zeros(HEAD + 2 * size + size * size * self.hessian)
         sums[5] = math.inf
-        base = self.base if self.base is None or self.base.ndim == 1 else self.base[number]
+        points = [self.theta]
+        if self.base is not None:
+            base = self.base if self.base.ndim == 1 else self.base[number]
+            points += [base] if self.last is None else [base, self.last]
         for block in encoder:
             y = self._targets(block.y, encoder.target_levels)
             c = np.full(len(y), 1.0 / self.total) if block.weights is None else block.weights / self.total
-            self._add(sums, self._design(block), y, c, base)
+            self._add(sums, self._design(block), y, c, points)
         return sums.tobytes()
 
     def merge(self, answers: Sequence[bytes]) -> bytes:
@@ -67,9 +71,13 @@ class Pass:
         total[5] = min(one[5] for one in found)
         return total.tobytes()
 
-    def _design(self, block: Any) -> np.ndarray:
+    def _design(self, block: Any) -> Any:
         """The final design of a block that may lack levels."""
         X = block.X
+        if isinstance(X, Columns):
+            if block.terms == self.scan_terms == self.schema.terms:
+                return X
+            X = X[:]
         if block.terms != self.scan_terms:
             place = {term: k for k, term in enumerate(self.scan_terms)}
             wide = np.zeros((len(X), len(self.scan_terms)))
@@ -86,47 +94,36 @@ class Pass:
         index = np.searchsorted(np.array(self.classes, dtype=float), y) if codes is None else codes
         return np.ascontiguousarray(2.0 * index - 1.0)
 
-    def _add(self, sums: np.ndarray, X: np.ndarray, y: np.ndarray, c: np.ndarray, base: np.ndarray | None) -> None:
-        """Count rows in, some at a time, while they are in the cache."""
+    def _add(self, sums: np.ndarray, X: Any, y: np.ndarray, c: np.ndarray, points: Sequence[np.ndarray]) -> None:
+        """Count rows in; ``points`` are θ, b and θ₀, as far as they are others."""
         size, d = len(self.theta), X.shape[1]
-        design = Design(X, c, intercept=self.intercept, standardise=False)
-        design.shift, design.scale = self.shift, self.scale
-        last = base if self.last is None else self.last
-        points = (
-            [self.theta]
-            if base is None or last is None
-            else [self.theta, base]
-            if last is base
-            else [self.theta, base, last]
-        )
-        places = [design.split(point) for point in points]
-        evaluator = evaluate_together if hasattr(self.loss, "together") else evaluate
+        scale = np.append(self.scale, np.ones(size - d))
+        evaluated = evaluator(self.loss)
         conjugates = hasattr(self.loss, "conjugate") and hasattr(self.loss, "slope_range")
-        step = max(256, BLOCK_ENTRIES // size)
-        own, gradients, H = np.empty((step, size)), np.zeros((2, d)), np.zeros((size, size))
-        totals = np.zeros(2)
+        places = [point / scale for point in points]
+        gradients, squares = np.zeros((2, size)), Squares(size)
+        losses: list[float] = []
+        near = bool((np.abs(self.shift) <= FAR * self.scale).all())
         with np.errstate(over="ignore", invalid="ignore"):
-            for start in range(0, len(y), step):
-                part, targets, weights = X[start : start + step], y[start : start + step], c[start : start + step]
+            for some, tile in tiles(X, self.shift, self.intercept, near and not self.hessian):
+                targets, weights = y[some], c[some]
                 n = len(targets)
-                scores, slopes, curves = (np.empty((len(points), n)) for _ in range(3))
-                loss = 0.0
-                for k, (coef, constant) in enumerate(places):
-                    np.add(part @ coef, constant, out=scores[k])
-                    value = evaluator(self.loss, scores[k], targets, weights, slopes[k], curves[k], 0, n)
-                    loss = value if k == 0 else loss
+                scores, slopes, curves = space("vectors", 3 * len(points) * n).reshape(3, len(points), n)
+                for k, place in enumerate(places):
+                    scores[k] = times(tile, place, self.shift)
+                    given = self.loss, scores[k], targets, weights, slopes[k], curves[k]
+                    if k:
+                        evaluated(*given, 0, n)
+                    else:  # a few at a time: steps near the end differ by less than long sums round
+                        losses += [evaluated(*given, a, min(n, a + SHORT)) for a in range(0, n, SHORT)]
                 sums[0] += n
-                sums[1] += loss
                 sums[6] += curves[0].sum()
-                gradients[0] += slopes[0] @ part
-                totals[0] += slopes[0].sum()
+                gradients[0] += weighed(slopes[0], tile, self.shift, size)
                 if self.hessian:
-                    block = own[:n]
-                    standardised_block(part, 0, n, self.shift, np.sqrt(curves[0]), block)
-                    H += block.T @ block
+                    squares.add(tile, curves[0])
                 if self.classes:
                     sums[5] = min(sums[5], float((targets * scores[0])[weights > 0.0].min(initial=math.inf)))
-                if base is None:
+                if len(points) == 1:
                     continue
                 ca = slopes[-1] + curves[1] * (scores[0] - scores[-1])
                 if conjugates:
@@ -135,9 +132,8 @@ class Pass:
                     sums[2] += upper_conjugate_sum(self.loss, ca, targets, weights, NO_OFFSET, scores[-1])
                 sums[3] += float(np.abs(ca).sum())
                 sums[4] += float(curves[1].sum())
-                gradients[1] += ca @ part
-                totals[1] += ca.sum()
-        sums[HEAD : HEAD + size] += design.standardised_gradient(gradients[0], float(totals[0]))
-        sums[HEAD + size : HEAD + 2 * size] -= design.standardised_gradient(gradients[1], float(totals[1]))
+                gradients[1] -= weighed(ca, tile, self.shift, size)
+        sums[1] += np.sum(losses)
+        sums[HEAD : HEAD + 2 * size] += (gradients / scale).ravel()
         if self.hessian:
-            sums[HEAD + 2 * size :] += design.unscaled(H).ravel()
+            sums[HEAD + 2 * size :] += (squares.total / scale / scale[:, None]).ravel()

@@ -39,12 +39,19 @@ def limit(terms: int, folds: int) -> int:
 
 
 def encoder_of(
-    number: int, tables: Any, declared: dict[str, Any], options: dict[str, Any], *, apart: bool = False
+    number: int,
+    tables: Any,
+    declared: dict[str, Any],
+    options: dict[str, Any],
+    *,
+    apart: bool = False,
+    known: bool = False,
 ) -> Any:
     """The encoder of one partition, its columns checked against those that the whole table declares; None if empty.
 
     ``tables`` are Polars frames or, where every column is float64, the pieces of :mod:`trueline.scale.numbers`; a
-    partition that was kept comes encoded. With ``apart`` blocks may hold columns that lie apart.
+    partition that was kept comes encoded. With ``apart`` blocks may hold columns that lie apart; with ``known`` an earlier
+    job has looked the rows over.
     """
     if isinstance(tables, Encoded):
         return tables
@@ -56,7 +63,7 @@ def encoder_of(
     found: Iterator[Any] = itertools.chain([first], tables)
     if not hasattr(first, "height"):
         if plain(declared, options):
-            return Numbers(described, found, declared, options, apart)
+            return Numbers(described, found, declared, options, apart, known)
         found = (as_table(piece, declared) for piece in found)
     pieces = (_as_declared(table, declared, described) for table in found)
     return Encoder(Source(described, lambda: pieces, rereadable=False), part=True, apart=apart, **options)
