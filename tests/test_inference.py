@@ -169,3 +169,26 @@ def test_refusals(fitted):
         tl.Ridge().fit(X, X[:, 0]).predict(X, interval=0.9)
     with pytest.raises(DataError, match="leave no residual"):
         tl.LinearRegression().fit(X[:3], X[:3, 0]).predict(X, interval=0.9)
+
+
+def test_questions_that_cannot_be_answered_are_refused():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(50, 3))
+    y = X @ [1.0, 2.0, 3.0] + rng.normal(size=50)
+    summary = tl.LinearRegression().fit(X, y).summary()
+    dropped = tl.LinearRegression(rank="drop").fit(np.column_stack([X, X[:, 0]]), y).summary()
+    for ask, told in [
+        (lambda: summary.without(), "at least one term"),
+        (lambda: summary.contrast({"x0": 0.0}), "a weight other than 0"),
+        (lambda: summary.contrast([[0, 1, 0, 0], [0, 2, 0, 0]]), "do not repeat"),
+        (lambda: dropped.contrast({"x3": 1.0}), "not dropped"),
+        (lambda: tl.LinearRegression.from_moments(tl.scan({"a": [1.0, 2.0, 4.0]})), "no target"),
+        (lambda: tl.LinearRegression(digits="many").fit(X, y), "digits must be"),
+        (lambda: tl.LinearRegression(digits=0).fit(X, y), "digits must lie"),
+        (lambda: tl.LinearRegression(rank="least").fit(X, y), "rank must be one of"),
+        (lambda: tl.Ridge("small").fit(X, y), "alpha must be finite"),
+    ]:
+        with pytest.raises(tl.UsageError, match=told):
+            ask()
+    with pytest.raises(tl.DataError, match="5 labels where there are 50 rows"):
+        tl.LinearRegression().fit(X, y).summary(robust="cluster", X=X, y=y, groups=np.arange(5))

@@ -138,6 +138,8 @@ class FromMoments(Saved):
     def from_moments(cls, moments: Moments, **parameters: Any) -> Any:
         """Fit from moments: no row is read again."""
         estimator = cls(**parameters)
+        if not moments.targets:
+            raise UsageError("the moments have no target; scan with target= the name of a column", where="target")
         moments = moments.designed()
         estimator._fit_moments(moments)
         estimator._names(moments)

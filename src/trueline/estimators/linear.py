@@ -129,6 +129,7 @@ class LinearRegression(FromMoments, MultiOutputMixin, RegressorMixin, BaseEstima
         for name, choices in (("method", METHODS), ("rank", RANK_CHOICES)):
             if getattr(self, name) not in choices:
                 raise UsageError(f"{name} must be one of {', '.join(choices)}, not {getattr(self, name)!r}", where=name)
+        wanted(self.digits)
 
     def _fit_moments(self, moments: Moments, one_target: bool | None = None) -> None:
         self._check()

@@ -29,9 +29,14 @@ class _RidgeFit(FromMoments, MultiOutputMixin, RegressorMixin, BaseEstimator):
     cv_results_: np.ndarray
 
     def _finish(self, moments: Moments, alpha: Any, one_target: bool | None, positive: bool = False) -> None:
-        alphas = np.broadcast_to(np.asarray(alpha, dtype=float), (len(moments.targets),))
-        if (alphas < 0).any() or not np.isfinite(alphas).all():
-            raise UsageError(f"alpha must be finite and not negative, not {alpha!r}", where="alpha")
+        try:
+            alphas = np.broadcast_to(np.asarray(alpha, dtype=float), (len(moments.targets),))
+        except (TypeError, ValueError):
+            alphas = np.array([np.nan])
+        if not (np.isfinite(alphas) & (alphas >= 0)).all():
+            raise UsageError(
+                f"alpha must be finite and not negative, one number or one a target, not {alpha!r}", where="alpha"
+            )
         if positive:
             if self.standardize:
                 raise UsageError("positive=True goes with standardize=False only", where="positive")

@@ -143,6 +143,8 @@ class Inference:
 
     def without(self, terms: Sequence[str]) -> Test:
         """The F-test of the model without these terms against this one."""
+        if not terms:
+            raise UsageError("name at least one term to be left out", where="without")
         self._known(terms)
         kept = [j for j, term in enumerate(self.terms) if term not in set(terms)]
         smaller = self._part(kept)
@@ -168,7 +170,13 @@ class Inference:
             )
         off = L @ self.estimates - value
         middle = L @ self.unscaled @ L.T
-        return self._f(float(off @ np.linalg.solve(middle, off)), int(np.linalg.matrix_rank(L)))
+        if np.linalg.matrix_rank(L) < len(L) or not (np.diagonal(middle) > 0).all():
+            raise UsageError(
+                "a contrast is of terms that were not dropped, has a weight other than 0, and several do not repeat "
+                "each other",
+                where="contrast",
+            )
+        return self._f(float(off @ np.linalg.solve(middle, off)), len(L))
 
     @property
     def variance_inflation(self) -> np.ndarray:
@@ -222,6 +230,8 @@ class Inference:
                 continue
             if groups is None:
                 raise UsageError('robust="cluster" needs groups=, one label a row', where="groups")
+            if len(groups) != len(X):
+                raise DataError(f"groups has {len(groups)} labels where there are {len(X)} rows", where="groups")
             labels, place = np.unique(np.asarray(groups), return_inverse=True)
             sums = np.zeros((len(labels), p))
             np.add.at(sums, place, design * error[:, None])
