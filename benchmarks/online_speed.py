@@ -67,7 +67,8 @@ def _against_sgd(n: int, d: int, rounds: int) -> list[Row]:
         Row(
             f"dense {n:,} × {d}, one pass", seconds["ours"], seconds["sgd"], "SGDRegressor", aim=4.0,
             note=f"progressive error {own:.4f} against {peer:.4f}; with the certificate {seconds['certificate']:.3f} s; "
-            f"its loss is {certified.loss / certified.bound:.2f} of its bound",
+            f"its loss is {certified.loss / certified.bound:.2f} of its bound; the limit: reading the same array takes "
+            f"{seconds['read']:.4f} s",
         ),
     ]  # fmt: skip
     if d >= 100:
