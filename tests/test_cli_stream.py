@@ -57,7 +57,7 @@ def test_a_resumed_stream_is_the_stream_that_never_stopped(capsys, table, tmp_pa
     one, two = file.read(whole), file.read(both)
     assert one[0] == two[0] and set(one[1]) == set(two[1])
     assert all(np.array_equal(one[1][name], two[1][name], equal_nan=True) for name in one[1])
-    assert one[2]["rows"] == two[2]["rows"] and one[2]["seen"][1] == two[2]["seen"][1]
+    assert one[2]["rows"] == two[2]["rows"] and one[2]["seen"] == two[2]["seen"]
     assert run(capsys, "verify", whole, table / "t.csv")[0] == 0
     code, out, _ = run(capsys, "predict", both, table / "second.csv")
     assert code == 0 and len(out.splitlines()) == 201
@@ -133,3 +133,15 @@ def test_blocks_are_read_ahead_in_order_and_errors_come_through():
 def test_classes_of_another_kind_than_the_target(capsys, table):
     code, out, err = run(capsys, "stream", table / "t.csv", "-t", "y", "--features", "x", "--classes", "a,b")
     assert (code, out) == (2, "") and "the target holds numbers, and --classes names 'a'" in err
+
+
+@pytest.mark.parametrize("kind", ["csv", "ndjson"])
+def test_a_stream_goes_on_with_a_single_row(capsys, table, tmp_path, kind):
+    rows = pl.read_csv(table / "t.csv").select("x", "y")
+    first, last, model = tmp_path / "first.csv", tmp_path / f"last.{kind}", tmp_path / "m.tl"
+    rows[:-1].write_csv(first)
+    rows[-1:].write_csv(last) if kind == "csv" else rows[-1:].write_ndjson(last)
+    assert run(capsys, "stream", first, "-t", "y", "--save", model, "-q")[0] == 0
+    assert run(capsys, "stream", last, "--resume", model, "--save", model, "-q") == (0, "", "")
+    assert result(capsys, "inspect", model)["n"] == len(rows)
+    assert run(capsys, "stream", last, "-t", "y", "-q")[0] == 3  # alone it has nothing to tell

@@ -255,3 +255,12 @@ def test_a_steep_cross_validation_curve_gets_a_logarithmic_axis():
 
     assert ticks(np.r_[1.05, 1.0, 1.1, 1.3, 2.0, 5.0, 20.0, 60.0, 90.0]) == ["1", "10", "100"]
     assert "1.5" in ticks(np.linspace(1.0, 2.0, 9)) or "1.4" in ticks(np.linspace(1.0, 2.0, 9))
+
+
+def test_rounding_does_not_stretch_the_learning_curve():
+    rows = [
+        {"counter": 4**k, "weight": 4.0**k, "average_loss": 9.0 / 4**k, "best_fixed_loss": best, "bound": 20.0}
+        for k, best in enumerate([0.0, 7e-15, 0.5, 2.0])
+    ]
+    drawn = figures.learning(rows)
+    assert "10⁻" not in drawn and "0.1" in drawn  # a tick of each decade, and only few of them

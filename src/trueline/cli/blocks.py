@@ -111,7 +111,8 @@ def table_blocks(asked: Asked, state: State | None) -> Iterator[Any]:
 
     given = 0
     plain = not (settings["weights"] or settings["where"] or settings["derive"] or settings.get("categories"))
-    quick = swift.swiftly(asked.source, target, settings["features"], settings["missing"]) if plain else None
+    part = old is not None  # of what the learner has seen in all
+    quick = swift.swiftly(asked.source, target, settings["features"], settings["missing"], part) if plain else None
     if quick is not None:
         for X, y in quick:
             yield list(quick.terms), X, y, None, *told(quick.schema, [])
@@ -120,7 +121,7 @@ def table_blocks(asked: Asked, state: State | None) -> Iterator[Any]:
         given = quick.given
     from ..data.encode import Encoder
 
-    encoder = Encoder(asked.source, target=target, labels=True, **settings)
+    encoder = Encoder(asked.source, target=target, labels=True, part=part, **settings)
     for block in encoder:
         known = min(given, len(block.X))  # the swift reader's rows, learned already
         given -= known

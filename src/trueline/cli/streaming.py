@@ -201,7 +201,11 @@ def count_loss(
         row |= {"label": label_of(state, y[at]), "prediction": plain(made[at])}
         state.rows.append(row)
         show(row)
-    state.loss += float(losses.sum())
-    state.weight += float(c.sum())
+    state.loss, state.weight = added(state.loss, losses), added(state.weight, c)
     at = len(y) - 1
     state.last = {"label": label_of(state, y[at]), "prediction": plain(made[at]), "features": features_of(X, at)}
+
+
+def added(total: float, values: np.ndarray) -> float:
+    """A sum taken up one by one, so that its last bit does not tell where a stream was cut."""
+    return float(np.cumsum(np.concatenate(([total], values)))[-1])

@@ -42,8 +42,15 @@ Rows = tuple[np.ndarray, np.ndarray]
 class Swift:
     """The rows of a file of numbers, and their schema so far; ``whole`` says at the end whether that was all of it."""
 
-    def __init__(self, rows: Callable[[], Iterator[Rows | None]], features: Sequence[str], target: str, missing: str):
-        self._rows = rows
+    def __init__(
+        self,
+        rows: Callable[[], Iterator[Rows | None]],
+        features: Sequence[str],
+        target: str,
+        missing: str,
+        part: bool = False,
+    ) -> None:
+        self._rows, self._part = rows, part
         self._columns = tuple(Column(name, "number") for name in features)
         self.terms = list(features)
         self._target, self._missing = target, missing
@@ -60,7 +67,8 @@ class Swift:
             self._watch.see(X, self.terms)
             self._watch.see_target(y)
             yield X, y
-        self.whole = self.given > 0 and not self._watch.target_is_constant  # a refusal is the usual reader's
+        # A refusal is the usual reader's.
+        self.whole = self.given > 0 and (self._part or not self._watch.target_is_constant)
 
     @property
     def schema(self) -> Schema:
@@ -74,8 +82,11 @@ class Swift:
         )
 
 
-def swiftly(source: Any, target: str, features: Sequence[str] | None, missing: str) -> Swift | None:
-    """A reader of numbers for one local file of CSV, TSV or Parquet; None where only the usual reader will do."""
+def swiftly(source: Any, target: str, features: Sequence[str] | None, missing: str, part: bool = False) -> Swift | None:
+    """A reader of numbers for one local file of CSV, TSV or Parquet; None where only the usual reader will do.
+
+    ``part`` says that the file is one part of the rows, so that its target may be constant.
+    """
     path = os.fspath(source) if isinstance(source, (str, os.PathLike)) else ""
     if PLAIN or missing not in ("refuse", "drop") or not path.lower().endswith(_SUFFIXES) or not Path(path).is_file():
         return None
@@ -96,7 +107,7 @@ def swiftly(source: Any, target: str, features: Sequence[str] | None, missing: s
         or any(name.lower() == "(intercept)" for name in chosen)
     ):
         return None
-    return Swift(lambda: rows(chosen, target), chosen, target, missing)
+    return Swift(lambda: rows(chosen, target), chosen, target, missing, part)
 
 
 # ---- delimited text

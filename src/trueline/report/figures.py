@@ -194,6 +194,8 @@ def learning(rows: Sequence[dict[str, Any]]) -> str:
 
     average = column("average_loss", False)
     best, bound = column("best_fixed_loss", True), column("bound", True)
+    # While there are fewer rows than weights the best fixed loss is 0 but for rounding: not worth fifteen decades.
+    best = np.where(best > 1e-9 * np.nanmax(average, initial=0.0), best, np.nan)
     every = np.concatenate([average, best, bound])
     every = every[np.isfinite(every) & (every > 0)]
     if len(every) == 0:
@@ -211,7 +213,6 @@ def learning(rows: Sequence[dict[str, Any]]) -> str:
         y_name="average loss",
     ).frame()
     bound = np.where(bound > 1.25 * top, np.nan, bound)
-    best = np.where(best > 0, best, np.nan)
     if np.isfinite(bound).any():
         axes.line(n, bound, "two", dashed=True)
     if np.isfinite(best).any():
