@@ -52,8 +52,13 @@ class DaskTable:
                 raise UsageError(
                     "a Dask dataframe holds its target: give target= the name of its column", where="target"
                 )
-            (piece,) = table_of(source._meta_nonempty.iloc[:1])[0]()
-            self.declared: dict[str, Any] = dict(piece.schema)
+            names, floats = list(source.columns), all(dtype == np.float64 for dtype in source.dtypes.tolist())
+            self.declared: dict[str, Any] = {}
+            if floats and len(set(names)) == len(names) and all(isinstance(name, str) for name in names):
+                self.declared = dict.fromkeys(names, pl.Float64())
+            else:
+                (piece,) = table_of(source._meta_nonempty.iloc[:1])[0]()
+                self.declared = dict(piece.schema)
         elif kind == "Array":
             if source.ndim != 2:
                 raise UsageError(

@@ -1,0 +1,91 @@
+"""Sums by tiles: of rows, of columns that lie apart and of columns that follow each other in memory."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+from clusters import split
+
+import trueline as tl
+from trueline.data.blocks import Columns
+from trueline.parts.losses import loss
+from trueline.scale import tiles
+from trueline.scale.dask import DaskTable
+from trueline.scale.numbers import Encoded
+
+dask = pytest.importorskip("dask", reason="Dask is not installed: pip install 'dask[distributed]' runs these tests")
+
+
+def layouts(X: np.ndarray) -> dict[str, object]:
+    apart = [column.copy() for column in X.T]
+    apart[1] = np.concatenate([np.zeros(3), X[:, 1]])[3:]  # off the others' distance
+    return {"rows": X, "apart": Columns(apart), "regular": Columns(list(np.ascontiguousarray(X.T)))}
+
+
+@pytest.mark.parametrize("layout", ["rows", "apart", "regular"])
+@pytest.mark.parametrize("intercept", [True, False])
+@pytest.mark.parametrize("n", [1, 511, 70_000])
+def test_sums_are_those_of_the_formulas(layout, intercept, n):
+    rng = np.random.default_rng(2)
+    X = rng.normal(loc=[0.0, 5.0, -20.0, 1.0], size=(n, 4))
+    y, c = np.where(rng.random(n) < 0.4, 1.0, -1.0), rng.random(n)
+    shift = np.array([0.1, 5.0, -20.0, 0.9]) * intercept
+    z = np.column_stack([X - shift, np.ones(n)])[:, : 4 + intercept]
+    theta = np.array([0.3, -0.2, 0.1, 0.05, -0.3])[: 4 + intercept]
+    p = 1.0 / (1.0 + np.exp(y * (z @ theta)))
+    for hessian, near in [(True, False), (True, True), (False, False), (False, True)]:
+        value, gradient, squares = tiles.summed(
+            loss("logistic"),
+            [(layouts(X)[layout], y, c)],
+            shift,
+            theta,
+            intercept=intercept,
+            hessian=hessian,
+            near=near,
+        )
+        np.testing.assert_allclose(value, c @ np.logaddexp(0.0, -y * (z @ theta)), rtol=1e-12)
+        np.testing.assert_allclose(gradient, -(c * y * p) @ z, rtol=1e-9, atol=1e-9)
+        if hessian:
+            np.testing.assert_allclose(squares, (z.T * (c * p * (1.0 - p))) @ z, rtol=1e-9, atol=1e-9)
+
+
+def test_columns_that_follow_each_other_are_not_copied():
+    X = layouts(np.random.default_rng(0).normal(size=(5000, 4)))
+    shift = np.zeros(4)
+    assert all(
+        np.shares_memory(tile, X["regular"].columns[3]) for _, tile in tiles.tiles(X["regular"], shift, True, True)
+    )
+    assert not any(
+        np.shares_memory(tile, X["apart"].columns[3]) for _, tile in tiles.tiles(X["apart"], shift, True, True)
+    )
+    backwards = Columns(X["regular"].columns[::-1])
+    found = np.concatenate([tile for _, tile in tiles.tiles(backwards, shift, True, True)])
+    np.testing.assert_array_equal(found, np.column_stack(backwards.columns))
+
+
+@pytest.mark.parametrize("far", [0.0, 1e7])
+@pytest.mark.parametrize("sizes", [[300] * 10, [3000]], ids=["few rows a column", "one partition"])
+def test_partitions_of_few_rows_a_column_are_proven_in_three_jobs(far, sizes):
+    rng = np.random.default_rng(8)
+    X = rng.normal(size=(3000, 12)) + far * np.arange(12)
+    label = ((X - X.mean(axis=0)) @ rng.normal(size=12) / 3.0 + rng.logistic(size=3000) > 0.0).astype(float)
+    rows = pd.DataFrame(X, columns=[f"x{j}" for j in range(12)]).assign(label=label)
+    here = tl.LogisticRegression().fit(rows.drop(columns="label"), label)
+    with dask.config.set(scheduler="synchronous"):
+        there = tl.LogisticRegression().fit(split(rows, sizes), target="label")
+    assert there.certificate_.proven and there.model_.statistics["jobs"] <= 3
+    assert there.certificate_.dual <= here.certificate_.primal * (1.0 + 1e-12)
+    np.testing.assert_allclose(there.certificate_.primal, here.certificate_.primal, rtol=2e-6)
+
+
+def test_columns_of_float64_are_not_kept_a_second_time():
+    rng = np.random.default_rng(1)
+    rows = pd.DataFrame(rng.normal(size=(400, 3)), columns=list("abc"))
+    with dask.config.set(scheduler="synchronous"):
+        floats = DaskTable(split(rows, [200, 200]).persist()).keep({"target": "c"})
+        whole = DaskTable(split(rows.assign(a=rng.integers(0, 5, size=400)), [200, 200]).persist()).keep(
+            {"target": "c"}
+        )
+        assert not floats.kept
+        assert all(isinstance(part.compute(), Encoded) for part in whole.kept)
