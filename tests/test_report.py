@@ -264,3 +264,15 @@ def test_rounding_does_not_stretch_the_learning_curve():
     ]
     drawn = figures.learning(rows)
     assert "10⁻" not in drawn and "0.1" in drawn  # a tick of each decade, and only few of them
+
+
+def test_each_of_several_classes_has_its_picture_and_its_name_is_escaped(capsys, tmp_path):
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=90)
+    label = np.array(["low", "<script>", "high"])[np.digitize(x + rng.normal(size=90), [-0.5, 0.5])]
+    pl.DataFrame({"x": x, "z": rng.normal(size=90), "k": label}).write_csv(tmp_path / "t.csv")
+    html = tmp_path / "r.html"
+    assert main(["fit", str(tmp_path / "t.csv"), "-t", "k", "--report", str(html), "-q"]) == 0
+    made = html.read_text()
+    assert made.count("<svg") == 3 and "Coefficients: high" in made and "the score of &lt;script&gt;" in made
+    assert "<script" not in made

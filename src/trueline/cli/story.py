@@ -10,6 +10,8 @@ from ..report import figures
 from ..report.html import Picture, Story
 from ..report.text import number
 
+CLASSES = 8  # pictures of coefficients at most, one a class
+
 
 def fit_story(fitted: Any, source: str, command: str) -> Story:
     """The report of a fit."""
@@ -48,8 +50,10 @@ def fit_story(fitted: Any, source: str, command: str) -> Story:
 
 
 def coefficient_picture(fitted: Any, rows: list[dict[str, Any]]) -> list[Picture]:
-    if np.ndim(fitted.record.coef) != 1 or not len(fitted.record.terms):
+    if not len(fitted.record.terms):
         return []
+    if np.ndim(fitted.record.coef) != 1:
+        return class_pictures(fitted)
     log_odds = fitted.record.link == "logistic"
     what = f"the log-odds of {fitted.record.classes[-1]}" if log_odds else fitted.target
     caption = (
@@ -60,6 +64,24 @@ def coefficient_picture(fitted: Any, rows: list[dict[str, Any]]) -> list[Picture
     if len(rows) - 1 > figures.SHOWN:
         caption += f" The {figures.SHOWN} largest of {len(rows) - 1:,}."
     return [Picture("Coefficients", figures.coefficients(rows, fitted.scales, what), caption)]
+
+
+def class_pictures(fitted: Any) -> list[Picture]:
+    """The coefficients of each class, or of each target."""
+    record = fitted.record
+    caption = "Each coefficient times the standard deviation of its column, so that columns in different units compare."
+    return [
+        Picture(
+            f"Coefficients: {label}",
+            figures.coefficients(
+                [{"term": term, "estimate": float(value)} for term, value in zip(record.terms, row)],
+                fitted.scales,
+                f"the score of {label}",
+            ),
+            caption,
+        )
+        for label, row in list(zip(record.classes or record.targets, record.coef))[:CLASSES]
+    ]
 
 
 def sample_pictures(fitted: Any) -> list[Picture]:
