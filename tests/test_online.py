@@ -247,6 +247,7 @@ def test_bad_input_is_refused_and_nothing_is_learned(data, widrow_hoff):
         (lambda: model.fit(X[:3, :2], ["a", "b", "c"]), "a"),
         (lambda: model.partial_fit(X[:3], y[:2]), "inconsistent|samples"),
         (lambda: model.partial_fit(X[:0], y[:0]), "0 sample"),
+        (lambda: model.partial_fit(X[:2], y[:2], sample_weight=[1.0, np.nan]), "sample_weight has nan in row 1"),
         (lambda: model.partial_fit(X[:2], ["a", "b"]), "a"),
         (lambda: model.learn_one({"x0": "warm"}, 1.0), "'x0' is 'warm'"),
         (lambda: model.learn_one({"x0": 1.0}, float("nan")), "NaN"),

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import trueline as tl
+from trueline.errors import DataError
 
 
 def test_perceptron_counts_its_mistakes():
@@ -48,3 +49,26 @@ def test_mistakes_of_several_classes_are_bounded_by_those_of_their_heads(make, t
     model.save(tmp_path / "model.tl")
     again = tl.load(tmp_path / "model.tl").certificate_
     assert (again.mistakes, again.bound) == (proof.mistakes, pytest.approx(proof.bound))
+
+
+@pytest.mark.parametrize("rate", [0.1, "auto"])
+def test_a_stream_of_signs_that_begins_with_1_is_one_of_signs(tmp_path, rate):
+    """The first label 1 leaves open whether the other one is 0 or −1."""
+
+    def learned(labels):
+        model = tl.OnlineClassifier(rate=rate)
+        for k, label in enumerate(labels):
+            model.learn_one({"a": float(k % 3)}, label)
+        return model
+
+    signs, numbers = learned([1, 1, -1, 1]), learned([1, 1, 0, 1])
+    assert signs.classes_.tolist() == [-1, 1] and numbers.classes_.tolist() == [0, 1]
+    assert signs.predict_proba_one({"a": 1.0})[-1] == numbers.predict_proba_one({"a": 1.0})[0]
+    signs.save(tmp_path / "signs.tl")
+    assert tl.load(tmp_path / "signs.tl").classes_.tolist() == [-1, 1]
+    with pytest.raises(DataError, match="unknown class 0"):
+        signs.learn_one({"a": 1.0}, 0)
+    with pytest.raises(DataError, match="unknown class -1"):
+        numbers.learn_one({"a": 1.0}, -1)
+    with pytest.raises(DataError, match="unknown class 2"):
+        learned([1, 2])

@@ -16,7 +16,7 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
 from ..engines import engine_of
 from ..errors import DataError, UsageError, nearest
-from ..online.inputs import Overflow, refuse_bad_rows
+from ..online.inputs import Overflow, refuse_bad_rows, weights
 from ..online.model import OnlineModel
 from ..parts import geometries, losses, penalties, rates
 from .checking import validate_data
@@ -48,6 +48,17 @@ def unchanged_if_refused(estimator: Any) -> Iterator[None]:
     except Exception:
         estimator.__dict__.clear()
         estimator.__dict__.update(before)
+        raise
+
+
+def checked_weights(given: Any, X: Any) -> np.ndarray | None:
+    """Importance weights as scikit-learn takes them; where it refuses one, the row is named."""
+    if given is None:
+        return None
+    try:
+        return _check_sample_weight(given, X, dtype=np.float64)  # type: ignore[no-any-return]
+    except ValueError:
+        weights(given, X.shape[0])
         raise
 
 
@@ -88,7 +99,7 @@ class Streaming(Saved, BaseEstimator):
 
     def _fit_here(self, X: Any, y: Any, sample_weight: Any) -> None:
         X, y = self._arrays(X, y, reset=True)
-        weights = None if sample_weight is None else _check_sample_weight(sample_weight, X, dtype=np.float64)
+        weights = checked_weights(sample_weight, X)
         self._prepare(y)
         codes = self._code(y)
         self._start(X.shape[1])
@@ -117,7 +128,7 @@ class Streaming(Saved, BaseEstimator):
         with unchanged_if_refused(self):
             first = not hasattr(self, "record_")
             X, y = self._arrays(X, y, reset=first)
-            weights = None if sample_weight is None else _check_sample_weight(sample_weight, X, dtype=np.float64)
+            weights = checked_weights(sample_weight, X)
             if first:
                 self._prepare(y)
                 self._start(X.shape[1])
@@ -211,13 +222,27 @@ class Streaming(Saved, BaseEstimator):
             record = self.record_
         except AttributeError:
             record = self._first_one(y)
-        record.learn_one(x, self._code_one(y), weight)
+        record.learn_one(x, self._settled(y) if "_only_ones" in self.__dict__ else self._code_one(y), weight)
         return self
 
     def _first_one(self, y: Any) -> Any:
         self._prepare_one(y)
         self.record_ = self._make()
+        found = getattr(self, "classes_", None)
+        if found is not None and self.__dict__.get("classes") is None and found.dtype.kind == "i" and y == 1:
+            self._only_ones = True
         return self.record_
+
+    def _settled(self, y: Any) -> Any:
+        """A label while all so far were 1: the first other one tells whether classes are 0 and 1 or −1 and 1."""
+        if y != 1:
+            del self._only_ones
+        if y == -1:
+            self.classes_ = np.array([-1, 1])
+            for record in (self.record_, *getattr(self.record_, "members", ())):
+                if getattr(record, "classes", None) is not None:
+                    record.classes = type(record.classes)((-1, 1))
+        return self._code_one(y)
 
     def _prepare_one(self, y: Any) -> None:
         """Look at the first target of a stream of dicts."""

@@ -234,7 +234,8 @@ def frozen_score(rows: Any, i: int, table: Any, row: int, numbers: Any) -> float
 @kernel(inlined=True)
 def usable(score: float, slope: float, shove: float) -> bool:
     """Whether none of a row's numbers is an overflow on its way: one comparison for all, which NaN fails."""
-    return score * score + slope * slope + shove * shove <= s.HUGE * s.HUGE
+    a, b, c = float(score), float(slope), float(shove)  # Python's numbers overflow without a warning, NumPy's with one
+    return a * a + b * b + c * c <= s.HUGE * s.HUGE
 
 
 @kernel(light=True)
