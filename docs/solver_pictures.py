@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 import warnings
 from pathlib import Path
 from typing import Any
@@ -11,6 +10,8 @@ import numpy as np
 
 import trueline as tl
 from trueline.report.convergence import draw as draw_gaps
+
+from .lasso import fastest
 
 SMOOTH = ("gradient", "newton", "irls", "coordinate", "block", "fista", "sparsa", "owlqn", "stochastic")
 SHARP = ("coordinate", "block", "fista", "sparsa", "owlqn", "stochastic")
@@ -53,12 +54,7 @@ def growth(path: Path) -> None:
         w = np.zeros(d)
         w[: min(d, 20)] = rng.normal(size=min(d, 20))
         y = (X @ w + rng.logistic(size=X.shape[0]) > 0).astype(int)
-        best = np.inf
-        for _ in range(3):
-            start = time.perf_counter()
-            tl.minimize(X, y, "logistic", penalty, alpha=alpha)
-            best = min(best, time.perf_counter() - start)
-        return best
+        return fastest(lambda: tl.minimize(X, y, "logistic", penalty, alpha=alpha))
 
     rows = [1000, 4000, 16_000, 64_000, 256_000]
     columns = [10, 30, 100, 300, 1000]
