@@ -79,6 +79,18 @@ def test_partitions_of_few_rows_a_column_are_proven_in_three_jobs(far, sizes):
     np.testing.assert_allclose(there.certificate_.primal, here.certificate_.primal, rtol=2e-6)
 
 
+@pytest.mark.parametrize("name", ["huber", "poisson"])
+def test_a_constant_column_gets_no_coefficient(name):
+    rng = np.random.default_rng(3)
+    rows = pd.DataFrame(rng.normal(size=(3000, 2)), columns=list("ab")).assign(k=0.7)
+    rows["y"] = rng.poisson(np.exp(0.3 * rows.a)).astype(float)
+    here = tl.GeneralizedRegression(name, tol=1e-9).fit(rows[[*"abk"]], rows.y)
+    with dask.config.set(scheduler="synchronous"):
+        there = tl.GeneralizedRegression(name, tol=1e-9).fit(split(rows, [400, 2600]), target="y")
+    assert there.certificate_.proven and abs(there.coef_[2]) < 1e-12
+    np.testing.assert_allclose(there.predict(rows[[*"abk"]]), here.predict(rows[[*"abk"]]), rtol=1e-7)
+
+
 def test_columns_of_float64_are_not_kept_a_second_time():
     rng = np.random.default_rng(1)
     rows = pd.DataFrame(rng.normal(size=(400, 3)), columns=list("abc"))

@@ -126,8 +126,8 @@ class Sight:
         w = block.weights
         n, weight = (len(block.X), float(len(block.X))) if w is None else (int(np.count_nonzero(w)), float(w.sum()))
         with np.errstate(over="ignore", invalid="ignore"):
-            mean, squares = _spread(block.X, w)
-            about, around = _spread(Columns([np.asarray(block.y, dtype=float)]), w)
+            mean, squares = spread(block.X, w)
+            about, around = spread(Columns([np.asarray(block.y, dtype=float)]), w)
             self._join(n, weight, mean, squares, np.append(about, around))
 
     def _join(self, n: int, weight: float, mean: np.ndarray, squares: np.ndarray, target: np.ndarray) -> None:
@@ -172,8 +172,9 @@ class Sight:
 
 
 def solved(matrix: np.ndarray, right: np.ndarray) -> np.ndarray:
-    """The solution of a system of any units: the columns are scaled first."""
-    scale = np.sqrt(np.maximum(np.diagonal(matrix), 1e-300))
+    """The solution of a system of any units: the columns are scaled first. What never varies gets 0."""
+    diagonal = np.diagonal(matrix)
+    scale = np.where(diagonal > 0.0, np.sqrt(np.maximum(diagonal, 0.0)), np.inf)
     return solve_symmetric(matrix / scale / scale[:, None], right / scale) / scale
 
 
@@ -189,7 +190,7 @@ def given(theta: np.ndarray, shift: np.ndarray) -> np.ndarray | None:
     return np.append(theta[:d], constant) if np.isfinite(theta).all() else None
 
 
-def _spread(X: Any, w: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
+def spread(X: Any, w: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
     """(weighted means, weighted centred squares) of columns, from differences to the first row: a constant has 0."""
     n, d = X.shape
     first = np.array([X[0, j] for j in range(d)])

@@ -22,7 +22,7 @@ from ..data.blocks import Columns
 from ..errors import DataError
 from ..onepass.moments import Moments
 from . import statistic
-from .expanding import Expansion, Sight, given, solved
+from .expanding import Expansion, Sight, given, solved, spread
 from .tables import Table
 from .tiles import FAR, Rows, summed
 
@@ -79,7 +79,7 @@ class Look:
         if kept:
             X, y, c = _joined(kept)
             signs = _signs(self.loss, y, values, encoder.target_levels)
-            shift = c @ X / max(float(c.sum()), 1e-300) if self.intercept else np.zeros(X.shape[1])
+            shift = spread(X, c)[0] if self.intercept and c.any() else np.zeros(X.shape[1])
             found = None if signs is None else _solved(self.loss, [(X, signs, c)], shift, self.intercept)
             at = None if found is None else given(found[0], shift)
             start = [] if at is None else (float(c.sum()) * np.append(1.0, at)).tolist()
