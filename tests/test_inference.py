@@ -90,6 +90,13 @@ def test_robust_errors_do_not_depend_on_blocks_and_refuse_other_rows(fitted):
     bread = np.linalg.inv(Z.T @ Z)
     covariance = bread @ sums.T @ sums @ bread * (9 / 8) * (4799 / 4795)
     assert np.allclose(clustered.std_errors, np.sqrt(np.diag(covariance)), rtol=1e-10)
+    freedom = len(np.unique(groups)) - 1
+    t = np.asarray(clustered.estimates) / np.asarray(clustered.std_errors)
+    assert np.allclose(clustered.p_values, 2 * stats.t.sf(np.abs(t), freedom), rtol=1e-9)
+    assert f"{freedom} degrees of freedom" in str(clustered)
+    for unknown in (3, -1, "z"):
+        with pytest.raises(UsageError, match="the model has no target"):
+            model.summary(target=unknown)
     with pytest.raises(DataError, match="need the 80 rows of the fit, but 40"):
         model.summary(robust="HC3", X=X[:40], y=y[:40])
     with pytest.raises(UsageError, match="robust must be one of HC0"):

@@ -364,3 +364,19 @@ def test_a_missing_target_is_not_offered_to_be_made_up(tmp_path):
     path = write(tmp_path, "t.csv", "x,y\n1,2\n2,\n3,4\n")
     with pytest.raises(DataError, match=r"'y' .* missing value in row 2; remove them, or choose missing=\"drop\"$"):
         tl.scan(path, target="y")
+
+
+@pytest.mark.parametrize("kind", ["gzip", "zstd"])
+def test_compressed_members_on_standard_input_are_all_read_and_a_cut_one_is_refused(kind):
+    import zstandard
+
+    pack = gzip.compress if kind == "gzip" else zstandard.ZstdCompressor(write_checksum=True).compress
+    rows = ["".join(f"{k},{k * k % 7},{k % 5}\n" for k in range(a, a + 3000)) for a in (0, 3000)]
+    both = pack(b"x,z,y\n" + rows[0].encode()) + pack(rows[1].encode())
+    assert tl.scan(io.BytesIO(both), target="y").n == 6000
+    if kind == "gzip":
+        assert tl.scan(io.BytesIO(both + bytes(512)), target="y").n == 6000
+    with pytest.raises(DataError, match="standard input is compressed and cut short; send it again, whole"):
+        tl.scan(io.BytesIO(both[:-30]), target="y")
+    with pytest.raises(DataError, match=r"standard input is compressed but damaged \(.*\); send it again"):
+        tl.scan(io.BytesIO(both[:-6] + bytes([both[-6] ^ 255]) + both[-5:]), target="y")

@@ -6,9 +6,11 @@ CSV and NDJSON come in pieces; Parquet and Arrow files have their index at the e
 
 from __future__ import annotations
 
+import functools
 import io
 import sys
-from collections.abc import Iterator
+import zlib
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from ..errors import DataError
@@ -140,10 +142,10 @@ def arrivals(stream: Any) -> Iterator[bytes]:
 
 
 def _decompressed(head: bytes, pieces: Iterator[bytes]) -> Iterator[bytes]:
+    """The plain bytes of gzip or zstd, of several members one after the other too, as ``cat`` makes them."""
     if head[:2] == b"\x1f\x8b":
-        import zlib
-
-        engine: Any = zlib.decompressobj(wbits=47)
+        new: Callable[[], Any] = functools.partial(zlib.decompressobj, wbits=31)
+        damaged: type[Exception] = zlib.error
     else:
         try:
             import zstandard
@@ -151,11 +153,20 @@ def _decompressed(head: bytes, pieces: Iterator[bytes]) -> Iterator[bytes]:
             raise DataError(
                 "zstd on standard input needs the package zstandard; give the file itself", where="-"
             ) from None
-        engine = zstandard.ZstdDecompressor().decompressobj()
-    for piece in (p for part in ([head], pieces) for p in part):
-        plain = engine.decompress(piece)
-        if plain:
-            yield plain
+        new, damaged = zstandard.ZstdDecompressor().decompressobj, zstandard.ZstdError
+    engine: Any = None
+    try:
+        for piece in (p for part in ([head], pieces) for p in part):
+            while piece and (engine is not None or piece.strip(b"\0")):  # gzip's tools fill up with zeros
+                engine = engine or new()
+                plain = engine.decompress(piece)
+                if plain:
+                    yield plain
+                piece, engine = (engine.unused_data, None) if engine.eof else (b"", engine)
+    except damaged as error:
+        raise DataError(f"standard input is compressed but damaged ({error}); send it again", where="-") from None
+    if engine is not None:
+        raise DataError("standard input is compressed and cut short; send it again, whole", where="-")
 
 
 def _whole_lines(head: bytes, pieces: Iterator[bytes]) -> Iterator[bytes]:

@@ -208,14 +208,17 @@ class Inference:
         Z = X - self.part.mean[0][: self.d]
         return 1.0 / self.part.weight[0] + np.einsum("ij,ij->i", Z @ self.unscaled[1:, 1:], Z)
 
-    def robust_covariance(self, kind: str, blocks: Iterable[tuple]) -> np.ndarray:
-        """The sandwich; blocks of (X, y, weights or None, groups or None), the rows of the fit."""
+    def robust_covariance(self, kind: str, blocks: Iterable[tuple]) -> tuple[np.ndarray, int]:
+        """The sandwich, and the degrees of freedom of its tests: groups less one where rows of a group go together.
+
+        ``blocks`` are of (X, y, weights or None, groups or None), the rows of the fit.
+        """
         if kind not in ROBUST:
             raise UsageError(f"robust must be one of {', '.join(ROBUST)}, not {kind!r}", where="robust")
         p = len(self.names)
         meat = np.zeros((p, p))
         scores: dict[Any, np.ndarray] = {}
-        rows = 0
+        rows, freedom = 0, self.df_residual
         for X, y, weights, groups in blocks:
             w = np.ones(len(X)) if weights is None else weights
             rows += int((w > 0).sum())
@@ -248,9 +251,10 @@ class Inference:
             if count < 2:
                 raise DataError("clustered errors need at least two groups", where="groups")
             meat = stacked.T @ stacked * (count / (count - 1)) * ((rows - 1) / self.df_residual)
+            freedom = count - 1
         elif kind == "HC1":
             meat *= rows / self.df_residual
-        return self.unscaled @ meat @ self.unscaled
+        return self.unscaled @ meat @ self.unscaled, freedom
 
     def _known(self, terms: Sequence[str]) -> None:
         for term in terms:

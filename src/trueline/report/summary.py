@@ -43,7 +43,7 @@ def summarise(
     """
     if not 0 < level < 1:
         raise UsageError(f"level must lie between 0 and 1, not {level!r}", where="level")
-    place = model.targets.index(target) if isinstance(target, str) else target
+    place = _place(model, target)
     family = model.statistics.get("family", "")
     if family == "least squares" and part_of(model) is not None:
         return _least_squares(model, level, place, robust, X, y, sample_weight, groups)
@@ -52,21 +52,32 @@ def summarise(
     return _coefficients_only(model, place)
 
 
+def _place(model: LinearModel, target: int | str) -> int:
+    names = list(model.targets)
+    if target in names:
+        return names.index(target)
+    if isinstance(target, str) or not 0 <= target < len(names):
+        raise UsageError(f"the model has no target {target!r}; it has {', '.join(names)}", where="target")
+    return target
+
+
 def _least_squares(
     model: LinearModel, level: float, place: int, robust: str | None, X: Any, y: Any, sample_weight: Any, groups: Any
 ) -> Summary:
     known = inference_of(model, place)
     certificate: Any = model.certificate
     withheld, notes = _reasons(known, certificate)
-    covariance = None
+    freedom = known.df_residual
     if robust is not None:
         if X is None:
             raise UsageError(
                 f"robust errors need the rows once more: model.summary(robust={robust!r}, X=X, y=y), or X= the source",
                 where="robust",
             )
-        covariance = known.robust_covariance(robust, _row_blocks(model, place, X, y, sample_weight, groups))
+        covariance, freedom = known.robust_covariance(robust, _row_blocks(model, place, X, y, sample_weight, groups))
         std_errors = np.sqrt(np.maximum(np.diagonal(covariance), 0.0))
+        if robust == "cluster":
+            notes.append(f"{freedom + 1} groups: tests and intervals have {freedom} degrees of freedom")
     elif known.df_residual > 0:
         std_errors = known.std_errors
     else:
@@ -96,7 +107,7 @@ def _least_squares(
         "digits": float(certificate.digits),
     }
     blank = np.full(len(known.names), np.nan)
-    quantile = t_quantile(level, known.df_residual) if known.df_residual > 0 else math.nan
+    quantile = t_quantile(level, freedom) if freedom > 0 else math.nan
     return _filled(
         Summary(
             f"Least squares of {model.targets[place]} on {_terms(known.d)}, {n} rows",
@@ -119,7 +130,7 @@ def _least_squares(
             known,
         ),
         quantile,
-        lambda t: t_two_sided(t, known.df_residual),
+        lambda t: t_two_sided(t, freedom),
     )
 
 
