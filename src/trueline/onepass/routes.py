@@ -91,6 +91,11 @@ def by_rows(
     intercept = level - mean @ beta
     certificate = _certificate(A, B, beta, intercept, inverse, rss, found, s, mean if fit_intercept else None)
     if dropped:
+        # The condition that is told is that of the columns which the others do not explain, as on the error-free road.
+        kept = np.setdiff1d(np.arange(d), dropped)
+        values = np.linalg.svd((A / unit)[:, kept], compute_uv=False)
+        condition = float(values[0] / values[-1]) if len(values) else 1.0
+        certificate = dataclasses.replace(certificate, condition_number=condition)
         certificate = _degenerate(certificate, terms, dropped, rank)
     return Solution(beta.T.copy(), intercept, rss, None, lambda: certificate, None, fit_intercept)
 
