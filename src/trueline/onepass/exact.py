@@ -31,7 +31,7 @@ HIGHEST = LEVELS - 1
 # 2^20 units in a slice and 2^12 rows leave one bit to spare below 2^53.
 _SLICE = 1.5 * 2.0**32
 _SECOND = 2.0**-21
-_KEPT = 2**17  # numbers: larger arrays are made anew each time
+_KEPT = 2**19  # numbers: larger arrays are made anew each time
 _spaces = threading.local()
 
 
