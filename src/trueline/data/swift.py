@@ -28,6 +28,7 @@ from .schema import Column, Schema
 from .watch import Watch
 
 _CHUNK = 1 << 22  # bytes of text, or of numbers: its rows stay in the cache until they are learned
+_SPAN = 1 << 24  # bytes of numbers read at once: fewer, and the threads of pyarrow wait for each other
 _PIECE = 1 << 16
 _BUFFER = 1 << 20
 _TILE = 4096  # rows whose transposition stays in the cache
@@ -243,23 +244,27 @@ def _parquet(path: str) -> Any:
         if not all(types[name] in _NUMBERS for name in needed):
             yield None
             return
-        size = max(1024, _CHUNK // (8 * len(needed)))
+        size = max(1024, _SPAN // (8 * len(needed)))
+        step = max(1024, _CHUNK // (8 * len(needed)))
         for batch in ahead(file.iter_batches(size, columns=needed, use_threads=True)):
             columns = [batch.column(name) for name in needed]
             if any(column.null_count for column in columns):
                 yield None
                 return
             apart = [_as_it_lies(column) for column in columns]
-            y = apart.pop() + 0.0
-            X = np.empty((len(y), len(apart)))
-            for start in range(0, len(y), _TILE):
-                tile = slice(start, start + _TILE)
-                for j, column in enumerate(apart):
-                    np.add(column[tile], 0.0, out=X[tile, j])  # −0.0 becomes 0.0, as everywhere
-            if not np.isfinite(X.sum() + y.sum()):
-                yield None
-                return
-            yield X, y.astype(np.float64, copy=False)
+            labels = apart.pop()
+            for begin in range(0, len(labels), step):
+                part = [column[begin : begin + step] for column in apart]
+                y = labels[begin : begin + step] + 0.0
+                X = np.empty((len(y), len(part)))
+                for start in range(0, len(y), _TILE):
+                    tile = slice(start, start + _TILE)
+                    for j, column in enumerate(part):
+                        np.add(column[tile], 0.0, out=X[tile, j])  # −0.0 becomes 0.0, as everywhere
+                if not np.isfinite(X.sum() + y.sum()):
+                    yield None
+                    return
+                yield X, y.astype(np.float64, copy=False)
 
     return list(types), rows
 
