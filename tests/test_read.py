@@ -376,7 +376,6 @@ def test_compressed_members_on_standard_input_are_all_read_and_a_cut_one_is_refu
     assert tl.scan(io.BytesIO(both), target="y").n == 6000
     if kind == "gzip":
         assert tl.scan(io.BytesIO(both + bytes(512)), target="y").n == 6000
-    with pytest.raises(DataError, match="standard input is compressed and cut short; send it again, whole"):
-        tl.scan(io.BytesIO(both[:-30]), target="y")
-    with pytest.raises(DataError, match=r"standard input is compressed but damaged \(.*\); send it again"):
-        tl.scan(io.BytesIO(both[:-6] + bytes([both[-6] ^ 255]) + both[-5:]), target="y")
+    for cut in (both[:-30], both[:-6] + bytes([both[-6] ^ 255]) + both[-5:]):
+        with pytest.raises(DataError, match=r"compressed text that is cut short or damaged \(.*\); copy it again"):
+            tl.scan(io.BytesIO(cut), target="y")

@@ -7,17 +7,11 @@ import json
 import numpy as np
 import polars as pl
 import pytest
+from commands import run
 
 import trueline as tl
-from trueline.cli import main
 
 FEATURES = ["--features", "a,b,c"]
-
-
-def run(capsys, *arguments):
-    code = main([str(a) for a in arguments])
-    out = capsys.readouterr()
-    return code, out.out, out.err
 
 
 @pytest.fixture(scope="module")

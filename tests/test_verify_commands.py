@@ -9,16 +9,10 @@ import warnings
 import numpy as np
 import polars as pl
 import pytest
+from commands import run
 
 import trueline as tl
 from trueline import modelfile
-from trueline.cli import main
-
-
-def run(capsys, *arguments):
-    code = main([str(a) for a in arguments])
-    out = capsys.readouterr()
-    return code, out.out, out.err
 
 
 @pytest.fixture(scope="module")

@@ -52,9 +52,8 @@ def linked(code: bytes, symbol: str, unused: Collection[str]) -> int | None:
         if flags & _LOADED and kind in (_CONTENT, _EMPTY):
             places[k] = size + -size % max(1, alignment)
             size = places[k] + length
-    shared = (
-        size + -size % 16
-    )  # where Numba's environment would be: only the way in from Python, never taken, looks there
+    # Where Numba's environment would be: only the way in from Python, never taken, looks there.
+    shared = size + -size % 16
     size = shared + max((length for _, where, _, length in symbols if where == _SHARED), default=0)
     room = mmap.mmap(-1, max(1, size), flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
     base = ctypes.addressof(ctypes.c_char.from_buffer(room))

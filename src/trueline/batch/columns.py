@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from .. import threads
 from .._jit import kernel, teach
 from .products import (
     count_entries,
@@ -22,7 +23,6 @@ from .products import (
     picked_pair_add,
     picked_pair_sum,
     picked_sum,
-    shared,
 )
 
 
@@ -156,7 +156,7 @@ class ColumnStore:
         X = self.X
         if not self.lengths:
             self.lengths = [np.zeros(self.d, dtype=np.int32) for _ in self.parts]
-            shared(
+            threads.spread(
                 lambda job: count_entries(X.indices, X.indptr, job[0], *job[1]),
                 list(zip(self.lengths, self.parts, strict=True)),
             )
@@ -168,7 +168,7 @@ class ColumnStore:
             jobs.append((at.copy(), part))
             at += lengths[fresh]
         made = self.columns
-        shared(
+        threads.spread(
             lambda job: pick_entries(X.data, X.indices, X.indptr, wanted, job[0], made.data, made.indices, *job[1]),
             jobs,
         )

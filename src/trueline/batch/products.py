@@ -9,9 +9,6 @@ one strand would wait for each addition, and a compiler free to reorder would ga
 from __future__ import annotations
 
 import itertools
-import threading
-from collections.abc import Callable
-from concurrent.futures import Future
 from typing import Any
 
 import numpy as np
@@ -142,7 +139,7 @@ def canonical(X: Any) -> Any:
         last = np.full(X.shape[int(X.format == "csr")], -1, dtype=np.int32)
         return bool(repeats(X.indices, X.indptr, last, *part))
 
-    if not X.has_canonical_format and any(shared(twice, parts_of(X))):
+    if not X.has_canonical_format and any(threads.spread(twice, parts_of(X))):
         X = X.copy()
         X.sum_duplicates()
     return X
@@ -159,29 +156,10 @@ def parts_of(X: Any) -> list[tuple[int, int]]:
     return [(start, stop) for start, stop in runs if stop > start]
 
 
-def shared(function: Callable[[Any], Any], parts: list[Any]) -> list[Any]:
-    """As ``threads.spread``, but the first part is done here: starting a pool would take a third of these readings."""
-    results: list[Future[Any]] = [Future() for _ in parts]
-
-    def run(k: int) -> None:
-        try:
-            results[k].set_result(function(parts[k]))
-        except BaseException as error:
-            results[k].set_exception(error)
-
-    others = [threading.Thread(target=run, args=(k,)) for k in range(1, len(parts))]
-    for other in others:
-        other.start()
-    run(0)
-    for other in others:
-        other.join()
-    return [one.result() for one in results]
-
-
 def each_slice(work: Any, X: Any, v: np.ndarray) -> np.ndarray:
     """One number a slice: ``work`` is ``slice_dots`` or its like."""
     out = np.empty(len(X.indptr) - 1)
-    shared(lambda part: work(X.data, X.indices, X.indptr, v, out, *part), parts_of(X))
+    threads.spread(lambda part: work(X.data, X.indices, X.indptr, v, out, *part), parts_of(X))
     return out
 
 
@@ -193,7 +171,7 @@ def each_place(work: Any, X: Any, v: np.ndarray, places: int) -> np.ndarray:
         work(X.data, X.indices, X.indptr, v, out, *part)
         return out
 
-    first, *others = shared(share, parts_of(X))
+    first, *others = threads.spread(share, parts_of(X))
     for other in others:
         first += other
     return np.asarray(first)

@@ -9,7 +9,6 @@ from __future__ import annotations
 import functools
 import io
 import sys
-import zlib
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -144,8 +143,9 @@ def arrivals(stream: Any) -> Iterator[bytes]:
 def _decompressed(head: bytes, pieces: Iterator[bytes]) -> Iterator[bytes]:
     """The plain bytes of gzip or zstd, of several members one after the other too, as ``cat`` makes them."""
     if head[:2] == b"\x1f\x8b":
+        import zlib
+
         new: Callable[[], Any] = functools.partial(zlib.decompressobj, wbits=31)
-        damaged: type[Exception] = zlib.error
     else:
         try:
             import zstandard
@@ -153,20 +153,17 @@ def _decompressed(head: bytes, pieces: Iterator[bytes]) -> Iterator[bytes]:
             raise DataError(
                 "zstd on standard input needs the package zstandard; give the file itself", where="-"
             ) from None
-        new, damaged = zstandard.ZstdDecompressor().decompressobj, zstandard.ZstdError
+        new = zstandard.ZstdDecompressor().decompressobj
     engine: Any = None
-    try:
-        for piece in (p for part in ([head], pieces) for p in part):
-            while piece and (engine is not None or piece.strip(b"\0")):  # gzip's tools fill up with zeros
-                engine = engine or new()
-                plain = engine.decompress(piece)
-                if plain:
-                    yield plain
-                piece, engine = (engine.unused_data, None) if engine.eof else (b"", engine)
-    except damaged as error:
-        raise DataError(f"standard input is compressed but damaged ({error}); send it again", where="-") from None
+    for piece in (p for part in ([head], pieces) for p in part):
+        while piece and (engine is not None or piece.strip(b"\0")):  # gzip's tools fill up with zeros
+            engine = engine or new()
+            plain = engine.decompress(piece)
+            if plain:
+                yield plain
+            piece, engine = (engine.unused_data, None) if engine.eof else (b"", engine)
     if engine is not None:
-        raise DataError("standard input is compressed and cut short; send it again, whole", where="-")
+        raise EOFError("unexpected end of file")
 
 
 def _whole_lines(head: bytes, pieces: Iterator[bytes]) -> Iterator[bytes]:

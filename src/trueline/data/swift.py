@@ -10,8 +10,6 @@ from __future__ import annotations
 
 import csv
 import os
-import queue
-import threading
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -20,7 +18,7 @@ import numpy as np
 
 from .._jit import PLAIN
 from ..errors import TruelineError
-from ..threads import ahead, get_threads
+from ..threads import abreast, ahead, get_threads
 from .files import INFERENCE_ROWS, check_header, file_format
 from .numerals import lines, numerals, powers
 from .refusals import header_cells
@@ -189,45 +187,6 @@ def _held(chunks: Iterator[Rows | None]) -> Iterator[Rows | None]:
             yield from held
             held = []
     yield from held
-
-
-def abreast(function: Callable[[int], Any], count: int) -> Iterator[Any]:
-    """function(0), function(1), … in order, made by several threads, each of which is at most one ahead."""
-    threads = min(get_threads(), count)
-    if threads < 2:
-        yield from map(function, range(count))
-        return
-    waiting: list[queue.Queue[Any]] = [queue.Queue(1) for _ in range(threads)]
-    done = threading.Event()
-
-    def work(k: int) -> None:
-        for item in range(k, count, threads):
-            try:
-                made: Any = function(item)
-            except BaseException as error:
-                made = error
-            while not done.is_set():
-                try:
-                    waiting[k].put(made, timeout=0.1)
-                    break
-                except queue.Full:
-                    continue
-            if done.is_set() or isinstance(made, BaseException):
-                return
-
-    workers = [threading.Thread(target=work, args=(k,), daemon=True) for k in range(threads)]
-    for worker in workers:
-        worker.start()
-    try:
-        for item in range(count):
-            made = waiting[item % threads].get()
-            if isinstance(made, BaseException):
-                raise made
-            yield made
-    finally:
-        done.set()
-        for worker in workers:
-            worker.join()
 
 
 # ---- Parquet
