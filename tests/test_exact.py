@@ -12,7 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import trueline as tl
-from trueline.onepass import doubled, exact
+from trueline import doubled
+from trueline.onepass import exact
 from trueline.onepass.moments import Moments
 from trueline.onepass.solve import _eliminate, eliminate, factored
 

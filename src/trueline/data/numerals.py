@@ -11,11 +11,14 @@ from __future__ import annotations
 import numpy as np
 
 from .._jit import kernel
+from ..doubled import two_prod
 
 REACH = 60  # powers of ten at most, either way
 _EXACT = 22  # the largest power of ten that is a double
 _MINUS, _POINT, _ZERO, _RETURN, _LINE, _PLUS = 45, 46, 48, 13, 10, 43
 _E, _CASE = 69 - 48, 32  # as digits are counted
+
+_two_prod = kernel(inlined=True)(two_prod)
 
 
 def powers() -> np.ndarray:
@@ -45,15 +48,7 @@ def rounded(w: int, e: int, tens: np.ndarray) -> float:
     a = float(w)
     b = float(w - int(a))
     p, q = tens[e + REACH, 0], tens[e + REACH, 1]
-    product = a * p
-    # What the product lost, by Dekker's halves.
-    half = 134217729.0 * a
-    high_a = half - (half - a)
-    low_a = a - high_a
-    half = 134217729.0 * p
-    high_p = half - (half - p)
-    low_p = p - high_p
-    lost = ((high_a * high_p - product) + high_a * low_p + low_a * high_p) + low_a * low_p
+    product, lost = _two_prod(a, p)
     rest = lost + (a * q + b * p)
     made = product + rest
     rest = (product - made) + rest

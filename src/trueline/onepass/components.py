@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 
 from ..certify.records import Assumption, Certificate, ExactCertificate, Status, from_dict
+from ..doubled import UNIT
 from .digits import digits_of, rounding_squares
-from .doubled import UNIT
 from .parts import Part
 
 _ITERATIONS = 8

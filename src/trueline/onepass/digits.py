@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ..doubled import UNIT, UNIT_DOUBLED
 from ..errors import UsageError
 from . import exact
-from .doubled import UNIT, UNIT_DOUBLED
 from .solve import factored
 
 if TYPE_CHECKING:

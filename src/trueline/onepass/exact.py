@@ -20,7 +20,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from .doubled import SPLIT, two_prod, two_sum
+from ..doubled import SPLIT, two_prod, two_sum
 
 BLOCK_ROWS = 4096
 FINE_ROWS = 1024

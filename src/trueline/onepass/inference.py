@@ -16,8 +16,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from .. import doubled
 from ..errors import DataError, UsageError, nearest
-from . import doubled
 from .digits import rounding_squares
 from .distributions import f_upper, t_quantile
 from .parts import Part

@@ -14,7 +14,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from .doubled import add, divide, multiply, subtract_product
+from ..doubled import add, divide, multiply, subtract_product
 
 _STRIP = 2**13  # numbers of a strip
 

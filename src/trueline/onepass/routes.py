@@ -15,10 +15,10 @@ from typing import Any
 import numpy as np
 
 from ..certify.records import Assumption, ExactCertificate, Status
+from ..doubled import UNIT
 from ..errors import DataError
 from . import exact
 from .digits import digits_of, rounding_squares, squared_rows
-from .doubled import UNIT
 from .moments import Moments
 from .parts import Part
 from .solve import factored

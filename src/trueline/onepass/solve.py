@@ -17,10 +17,10 @@ from typing import Any
 
 import numpy as np
 
+from .. import doubled
 from .._jit import kernel
+from ..doubled import add_single, divide, subtract_product, two_prod
 from ..threads import one_blas_thread
-from . import doubled
-from .doubled import add_single, divide, subtract_product, two_prod
 
 Pair = tuple[np.ndarray, np.ndarray]
 

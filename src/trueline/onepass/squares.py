@@ -13,9 +13,9 @@ from math import fsum
 
 import numpy as np
 
+from .. import doubled
 from ..certify.records import Assumption, ExactCertificate, Status
 from ..errors import UsageError
-from . import doubled
 from .digits import (
     arithmetic_errors,
     data_errors,

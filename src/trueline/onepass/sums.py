@@ -15,8 +15,8 @@ from typing import Any
 
 import numpy as np
 
+from ..doubled import add, add_single, divide, subtract_product, two_sum
 from . import exact
-from .doubled import add, add_single, divide, subtract_product, two_sum
 from .given import Chosen, Given, Piece, count, cut, joined, tiles
 from .parts import Part, symmetric
 
