@@ -34,6 +34,12 @@ def test_unknown_name():
         trueline.Rigde  # noqa: B018
 
 
+def test_only_the_ground_knows_the_compiler():
+    sources = (ROOT / "src/trueline").rglob("*.py")
+    found = {p.name for p in sources if re.search(r"^\s*(from|import) (numba|llvmlite)\b", p.read_text(), re.MULTILINE)}
+    assert found == {"_jit.py", "_dicts.py", "_lanes.py", "_vectors.py", "_ready.py"}
+
+
 def test_constraints_pin_versions_and_name_no_host():
     for line in (ROOT / "constraints.txt").read_text().split():
         assert re.fullmatch(r"[A-Za-z0-9_.\-]+(\[[a-z,]+\])?==[^/@]+", line), line
