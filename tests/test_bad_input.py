@@ -148,7 +148,7 @@ CASES = [
     ("stream bad.vw", 3, ["line 1", "|"]),
     ("stream gap.csv --target y --learner normalised --rate 0.5", 3, ["'x'"]),
     ("compare good.csv", 2, ["--target"]),
-    ("compare words.csv --target y", 3, ["3 labels"]),
+    ("compare words.csv --target y --where x>9", 3, ["row"]),
 ]  # fmt: skip
 
 

@@ -94,3 +94,18 @@ def test_a_model_that_knows_its_columns_needs_no_names(capsys, data, tmp_path):
     code, _, err = run(capsys, "verify", model, path, "--target", "y")
     assert code == 2 and "leave out --target" in err
     assert run(capsys, "verify", model, path)[0] == 0
+
+
+@pytest.mark.parametrize("n", [20, 3000])
+@pytest.mark.parametrize("whole", [True, False])
+def test_a_fit_without_noise_whose_coefficients_are_0_is_not_refused(n, whole):
+    """Of a coefficient that is 0 by the structure of the data no digit is asked, by the fit and by the checker alike."""
+    rng = np.random.default_rng(n)
+    X = rng.normal(size=(n, 4)) * [100.0, 1.0, 10.0, 1000.0]
+    X = np.rint(X) if whole else X
+    y = X @ [0.0, 0.0, 2.0, -3.0] + (0.0 if whole else 1e5)
+    model = tl.LinearRegression().fit(X, y)
+    found = tl.verify(model, (X, y))
+    assert found.ok, str(found)
+    model.model_.coef[1] += 1e-6  # a coefficient that shows in the predictions is still caught
+    assert not tl.verify(model, (X, y)).ok

@@ -69,7 +69,12 @@ def _measured(found: Any, first: int, line: Line, X: Rows, y: Rows, c: Rows) -> 
     moved = np.sqrt(spread * (part[-1] + part[:-1] @ solution[first:] ** 2) / n) + np.sqrt(
         lever**2 @ part[:-1] * rss / n
     )
-    allowed = float(np.min(-np.log10(moved / np.maximum(np.abs(solution), 1e-300) + ULP), initial=16.0))
+    # A coefficient that rounding of the data can make 0, and that moves no prediction by as much, has no digit to lose.
+    reach = np.sqrt(np.r_[c.sum(), c @ X[:, on] ** 2][1 - first :])
+    spread_y = math.sqrt(float(c @ (y - first * (c @ y) / c.sum()) ** 2))
+    counts = ~((np.abs(solution) <= 4.1 * moved) & (moved * reach <= 8.2 * ULP * spread_y))
+    lost = moved / np.maximum(np.abs(solution), 1e-300) + ULP
+    allowed = float(np.min(-np.log10(lost[counts]), initial=16.0))
     size = math.sqrt(max(0.0, float((lengths**2 - line.ridge).sum())) * rss) or math.inf
     noise = 1e-24 * float(c @ y**2) / max(rss, 1e-300)
     return condition, max(0.0, allowed), drift / size, noise, max(pulls, default=0.0)

@@ -25,7 +25,7 @@ class StreamCertificate(RegretCertificate):
 
     def claim(self) -> str:
         return (
-            f"loss {self.loss:.6g} over {self.examples} examples, at most {self.bound:.6g}; regret at most "
+            f"loss {self.loss:.6g} over {self.examples:,} examples, at most {self.bound:.6g}; regret at most "
             f"{self.regret_bound:.6g} against every comparator of size {self.radius:.3g}"
         )
 
@@ -46,7 +46,7 @@ class AveragedCertificate(RegretCertificate):
     def claim(self) -> str:
         return (
             f"risk at most {self.risk_bound:.6g} with probability {self.confidence:g} (mean loss {self.mean_loss:.6g} over "
-            f"{self.examples} examples)"
+            f"{self.examples:,} examples)"
         )
 
 

@@ -35,6 +35,16 @@ _ADVICE = {
 }
 
 
+def few(names: tuple[str, ...], most: int = 6) -> str:
+    """Names in a line; of many the first ones and how many more there are.
+
+    >>> few(("a", "b")), few(tuple("abcdefghi"), 3)
+    ('a, b', 'a, b, c and 6 more')
+    """
+    more = len(names) - most
+    return ", ".join(map(str, names)) if more <= 1 else f"{', '.join(map(str, names[:most]))} and {more:,} more"
+
+
 @dataclasses.dataclass(frozen=True)
 class Assumption:
     """One assumption of a theorem, the worst value seen, and whether it held."""
@@ -96,7 +106,7 @@ class ExactCertificate(Certificate):
         return (
             f"{self.digits:.1f} digits (arithmetic {self.arithmetic_digits:.1f}, data allow {self.data_digits:.1f}), "
             f"condition number {self.condition_number:.3g}, rank {self.rank}"
-            + (f", dropped {', '.join(self.dropped)}" if self.dropped else "")
+            + (f", dependent columns {few(self.dropped)}" if self.dropped else "")
         )
 
     def to_dict(self) -> dict[str, Any]:
@@ -140,7 +150,7 @@ class RegretCertificate(Certificate):
 
     def claim(self) -> str:
         return (
-            f"loss {self.loss:.6g} over {self.examples} examples, best fixed {self.comparator_loss:.6g}, "
+            f"loss {self.loss:.6g} over {self.examples:,} examples, best fixed {self.comparator_loss:.6g}, "
             f"regret {self.regret:.6g}, bound {self.bound:.6g}"
         )
 
@@ -160,7 +170,7 @@ class MistakeCertificate(Certificate):
     theorem: str = ""
 
     def claim(self) -> str:
-        return f"{self.mistakes} mistakes in {self.examples} rounds, at most {self.bound:.6g} possible"
+        return f"{self.mistakes:,} mistakes in {self.examples:,} rounds, at most {self.bound:.6g} possible"
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

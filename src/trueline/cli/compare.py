@@ -24,7 +24,8 @@ def compare(
     """Run every learner and solver that fits the task on the same rows, and rank them.
 
     Progressive error is that of predicting each row before learning it, in order; cross-validated error that of
-    predicting rows left out. Both are root mean squared errors for numbers, and log losses for two classes.
+    predicting rows left out. Both are root mean squared errors for numbers, and log losses for classes, with the share
+    of rows whose label is wrong beside them. The time is that of one fit, or one pass, over all rows.
 
     [bold]Example[/bold]
 
@@ -48,35 +49,53 @@ def compare(
         print(told(found))
 
 
+BARS = 60  # columns of the longest bar
+
+
 def told(found: dict[str, Any]) -> str:
     """The ranking as a table with bars."""
-    from ..report.text import bars, number, table
+    from ..report.text import align, bars, columns_of, number, padded, table
     from .console import paint, width
+    from .telling import wrapped
+
+    rows, room = found["methods"], width()
+    heads, columns = cells(found)
+    text = table(heads, columns, room=room, paint=paint, spare=[heads.index(name) for name in ("±", "progressive")])
+    refused = [f"{row['method']} was refused: {row['refused']}" for row in rows if row["refused"]]
+    ranked = [row for row in rows if row["cross_validated"] is not None]
+    values = align([number(row["cross_validated"], 4) for row in ranked])
+    wide = max((columns_of(row["method"]) for row in ranked), default=0)
+    left = room - wide - max(map(len, values), default=0) - 5
+    drawn = bars([row["cross_validated"] for row in ranked], max(4, min(BARS, left)))
+    plot = [f"  {padded(row['method'], wide)} {value} {bar}" for row, value, bar in zip(ranked, values, drawn)]
+    measure = f"cross-validated {found['measure']}, smaller is better"
+    head = wrapped(f"{found['target']}, {found['n']:,} rows, {found['task']}: {measure}", room)
+    notes = [line for sentence in refused for line in wrapped(sentence, room)]
+    return "\n".join([*(paint(line, "bold") for line in head), "", text, *notes, "", *plot])
+
+
+def cells(found: dict[str, Any]) -> tuple[list[str], list[list[str]]]:
+    """The table's heads and columns, the same on the screen and in the report."""
+    from ..report.text import number
 
     rows = found["methods"]
-    best = [row["cross_validated"] if row["cross_validated"] is not None else row["progressive"] for row in rows]
-    columns = [
-        [row["method"] for row in rows],
-        [number(row["progressive"]) for row in rows],
-        [number(row["cross_validated"]) for row in rows],
-        [number(row["std_error"], 3) for row in rows],
-        [f"{row['seconds']:.2f}" for row in rows],
-        [row["certificate"] for row in rows],
-    ]
-    heads = ["method", "progressive", "cross-val.", "±", "seconds", "certificate"]
-    room = width()
-    text = table(heads, columns, room=room, paint=paint)
-    text += "".join(f"\n{row['method']} was refused: {row['refused']}" for row in rows if row["refused"])
-    drawn = bars([value if value is not None else float("nan") for value in best], max(10, room - 34))
-    plot = [f"  {row['method'][:22].ljust(22)} {bar} {number(value, 4)}" for row, bar, value in zip(rows, drawn, best)]
-    head = f"{found['target']}, {found['n']:,} rows, {found['task']}: {found['measure']} (smaller is better)"
-    return "\n".join([paint(head, "bold"), "", text, "", *plot])
+    columns = {
+        "method": [row["method"] for row in rows],
+        "progressive": [number(row["progressive"]) for row in rows],
+        "cross-val.": [number(row["cross_validated"]) for row in rows],
+        "±": [number(row["std_error"], 3) for row in rows],
+        "wrong": ["–" if row.get("wrong") is None else f"{100 * row['wrong']:.1f} %" for row in rows],
+        "seconds": ["–" if row["seconds"] is None else f"{row['seconds']:.3f}" for row in rows],
+        "certificate": ["refused" if row["refused"] else row["certificate"] for row in rows],
+    }
+    if all("wrong" not in row for row in rows):
+        del columns["wrong"]
+    return list(columns), list(columns.values())
 
 
 def _report(found: dict[str, Any], data: list[str], report: str) -> None:
     from ..report import figures
     from ..report.html import Picture, Story, page
-    from ..report.text import number
     from .command import command_line
     from .output import write_text
 
@@ -87,17 +106,7 @@ def _report(found: dict[str, Any], data: list[str], report: str) -> None:
         [r["std_error"] or 0.0 for r in rows],
         f"cross-validated {found['measure']}",
     )
-    body = [
-        [
-            r["method"],
-            number(r["progressive"]),
-            number(r["cross_validated"]),
-            number(r["std_error"], 3),
-            f"{r['seconds']:.2f}",
-            r["certificate"],
-        ]
-        for r in found["methods"]
-    ]
+    heads, columns = cells(found)
     story = Story(
         title=f"{found['target']}: {len(found['methods'])} methods compared",
         lead=f"{found['n']:,} rows of {', '.join(data)}; {found['measure']}, smaller is better.",
@@ -105,7 +114,8 @@ def _report(found: dict[str, Any], data: list[str], report: str) -> None:
         pictures=[Picture("Cross-validated error", drawn, "Lines are one standard error over the folds.")]
         if rows
         else [],
-        tables=[("Methods", ["method", "progressive", "cross-validated", "±", "seconds", "certificate"], body)],
+        notes=[f"{row['method']} was refused: {row['refused']}" for row in found["methods"] if row["refused"]],
+        tables=[("Methods", heads, [list(line) for line in zip(*columns)])],
         command=command_line(),
     )
     write_text(report, page(story))

@@ -1,10 +1,16 @@
-"""What ``compare`` computes: one read, then every method on the same rows and folds."""
+"""What ``compare`` computes: one read, then every method on the same rows and folds.
+
+For numbers the error is the root mean squared one. For classes it is the log loss, and beside it the share of rows
+whose label is wrong, which is all that methods without probabilities have.
+"""
 
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import math
 import time
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -14,119 +20,173 @@ from . import learners
 from .fitting import Asked, joined, labels_of
 from .iterated import one_fit
 
-ONLINE = ("mixture", "widrow-hoff", "normalised", "adagrad", "exponentiated", "recursive")
-ONLINE_CLASSES = ("mixture", "normalised", "adagrad", "exponentiated")
 FEW = 100  # rows
+CHANCES = ("logistic", "softmax")  # links that give probabilities
+MOST = 50  # labels; a column of more is not one of classes
 NUMBERS = (
     ("least squares", "squared", "none"),
     ("ridge", "squared", "ridge"),
     ("lasso", "squared", "lasso"),
+    ("elastic net", "squared", "elastic"),
     ("huber loss", "huber", "none"),
+    ("absolute loss", "absolute", "none"),
 )
+COUNTS = (("poisson loss", "poisson", "none"),)
 CLASSES = (
     ("logistic", "logistic", "none"),
     ("logistic, ridge", "logistic", "ridge"),
     ("logistic, lasso", "logistic", "lasso"),
+    ("logistic, elastic net", "logistic", "elastic"),
 )
+TWO = (("squared hinge, ridge", "squared_hinge", "ridge"),)
+REFUSED = (TruelineError, ArithmeticError, ValueError)  # what one method may say of rows that the others can take
+
+
+@dataclasses.dataclass
+class Task:
+    """The rows that every method gets: labels as they are and as codes, which fold each row is in."""
+
+    asked: Asked
+    schema: Any
+    X: np.ndarray
+    y: np.ndarray
+    labels: np.ndarray | None  # the classes, in order; None for numbers
+    codes: np.ndarray
+    places: np.ndarray
+
+    @property
+    def parts(self) -> Iterator[np.ndarray]:
+        """The rows left out, fold by fold."""
+        return (self.places == k for k in np.unique(self.places))
+
+
+@dataclasses.dataclass
+class Method:
+    """One contender: its name and how it runs, which gives (progressive, errors a fold, seconds, certificate)."""
+
+    name: str
+    run: Callable[[], tuple[Error | None, list[Error], float, str]]
+
+
+Error = tuple[float, float]  # (root mean square or log loss, share of wrong labels); not a number where there is none
 
 
 def compared(
     source: Any, target: str, features: Any, where: Any, derive: Any, missing: str, folds: int
 ) -> dict[str, Any]:
     """The record of a comparison, best first."""
+    from .console import waiting
+
+    task = read(Asked(source, target, features, where=where, derive=derive, missing=missing, folds=folds))
+    methods = [*solvers(task), *streams(task)]
+    at = [0]
+    with waiting(lambda: f"comparing, {at[0] + 1} of {len(methods)}, {methods[at[0]].name}"):
+        rows = []
+        for at[0], method in enumerate(methods):
+            rows.append(row(method))
+    rows.sort(key=lambda row: [math.inf if row[k] is None else row[k] for k in ("cross_validated", "wrong")])
+    kinds = None if task.labels is None else len(task.labels)
+    if kinds is None:
+        for found in rows:
+            del found["wrong"]
+    return {
+        "n": len(task.X), "target": target, "task": "regression" if kinds is None else "two classes" if kinds == 2 else f"{kinds} classes",
+        "measure": "root mean squared error" if kinds is None else "log loss", "methods": rows,
+    }  # fmt: skip
+
+
+def read(asked: Asked) -> Task:
+    """All rows of the source."""
     from .fitting import check, opened
 
-    asked = Asked(source, target, features, where=where, derive=derive, missing=missing, folds=folds)
     check(asked)
     encoder, blocks = opened(asked)
     kept = list(blocks)
     X, y, _ = joined(kept, encoder)
     places = np.concatenate([block.folds for block in kept])
-    kind = encoder.schema.target_kind
-    binary = kind in ("category", "boolean") or bool(np.isin(y, (0.0, 1.0)).all())
-    labels = labels_of(encoder, y) if binary else y
-    if binary and len(np.unique(labels)) > 2:
+    classes = encoder.schema.target_kind in ("category", "boolean") or bool(np.isin(y, (0.0, 1.0)).all())
+    if not classes:
+        return Task(asked, encoder.schema, X, y, None, y, places)
+    y = labels_of(encoder, y)
+    labels, codes = np.unique(y, return_inverse=True)
+    if not 2 <= len(labels) <= MOST:
         raise DataError(
-            f"{target!r} has {len(np.unique(labels))} labels; compare takes numbers or two labels", where=target
+            f"{asked.target!r} has {len(labels):,} label{'s' * (len(labels) != 1)}; compare takes numbers, or 2 to {MOST} labels",
+            where=asked.target,
         )
-    rows = [*solvers(asked, encoder.schema, X, labels, places, binary), *streams(X, labels, places, folds, binary)]
-    rows.sort(
-        key=lambda row: (
-            row["cross_validated"] is None,
-            row["cross_validated"] if row["cross_validated"] is not None else math.inf,
-        )
-    )
+    return Task(asked, encoder.schema, X, y, labels, codes, places)
+
+
+def row(method: Method) -> dict[str, Any]:
+    """What a method says for itself; what refuses these rows is told in its place, and the others go on."""
+    try:
+        progressive, errors, seconds, status = method.run()
+        refused = None if all(math.isfinite(max(e)) or math.isnan(e[0]) for e in errors) else "it diverged"
+    except REFUSED as refusal:
+        progressive, errors, seconds, status, refused = None, [], math.nan, "none", told(refusal)
+    error, spread = (None, None) if refused else mean([e[0] for e in errors])
     return {
-        "n": len(X), "target": target, "task": "two classes" if binary else "regression",
-        "measure": "log loss" if binary else "root mean squared error", "methods": rows,
-    }  # fmt: skip
-
-
-def error_of(found: np.ndarray, y: np.ndarray, binary: bool) -> float:
-    """Log loss of probabilities of the larger label, or root mean squared error."""
-    if not binary:
-        return float(np.sqrt(np.mean((found - y) ** 2)))
-    own = np.where(y == np.unique(y)[-1], found, 1.0 - found)
-    return float(-np.log(np.clip(own, 1e-15, 1.0)).mean())
-
-
-def spread(errors: list[float]) -> tuple[float | None, float | None]:
-    finite = [e for e in errors if math.isfinite(e)]
-    if not finite:
-        return None, None
-    mean = float(np.mean(finite))
-    return mean, float(np.std(finite, ddof=1) / math.sqrt(len(finite))) if len(finite) > 1 else None
-
-
-def row(
-    name: str,
-    progressive: float | None,
-    errors: list[float],
-    seconds: float,
-    certificate: str,
-    refused: str | None = None,
-) -> dict[str, Any]:
-    mean, error = spread(errors)
-    return {
-        "method": name,
-        "progressive": progressive,
-        "cross_validated": mean,
-        "std_error": error,
-        "seconds": seconds,
-        "certificate": certificate,
+        "method": method.name,
+        "progressive": None if progressive is None or not math.isfinite(progressive[0]) else progressive[0],
+        "cross_validated": error,
+        "std_error": spread,
+        "wrong": None if refused else mean([e[1] for e in errors])[0],
+        "seconds": None if math.isnan(seconds) else seconds,
+        "certificate": status,
         "refused": refused,
     }
 
 
-def solvers(
-    asked: Asked, schema: Any, X: np.ndarray, y: np.ndarray, places: np.ndarray, binary: bool
-) -> list[dict[str, Any]]:
-    """Batch methods; the time is that of the fit on all rows."""
-    import dataclasses
+def told(refusal: BaseException) -> str:
+    """A refusal as a sentence."""
+    return refusal.message if isinstance(refusal, TruelineError) else f"{type(refusal).__name__}: {refusal}"
 
-    made = []
-    for name, loss, penalty in CLASSES if binary else NUMBERS:
-        alpha = "cv" if penalty != "none" else asked.alpha
-        one = dataclasses.replace(asked, loss=loss, penalty=penalty, alpha=alpha)
-        with contextlib.suppress(TruelineError):  # a first use loads compiled code, which is no part of a method's time
-            fitted(one, loss, X[:FEW], y[:FEW], places[:FEW], schema)
-        try:
-            began = time.perf_counter()
-            record, strength = fitted(one, loss, X, y, places, schema)
-            seconds = time.perf_counter() - began
-            errors = []
-            for k in np.unique(places):
-                out = places == k
-                part, _ = fitted(one, loss, X[~out], y[~out], None, schema, strength)
-                errors.append(error_of(_values(part, X[out]), y[out], binary))
-        except TruelineError as refusal:
-            made.append(row(name, None, [], 0.0, "none", refusal.message))
-            continue
-        proof = record.certificate
-        made.append(
-            row(name, None, errors, seconds, proof.status.value.replace("_", " ") if proof is not None else "none")
-        )
-    return made
+
+def mean(errors: list[float]) -> tuple[float | None, float | None]:
+    """The mean over the folds and its standard error; none where a fold has none."""
+    if not errors or not all(map(math.isfinite, errors)):
+        return None, None
+    spread = float(np.std(errors, ddof=1) / math.sqrt(len(errors))) if len(errors) > 1 else None
+    return float(np.mean(errors)), spread
+
+
+def error_of(made: np.ndarray, codes: np.ndarray, classes: int, chances: bool) -> Error:
+    """The error of values, of probabilities (of the last class, or one a class), or of scores that only sign."""
+    if not classes:
+        with np.errstate(over="ignore", invalid="ignore"):
+            return float(np.sqrt(np.mean((made - codes) ** 2))), math.nan
+    if made.ndim == 1:
+        chosen = made > (0.5 if chances else 0.0)
+        made = np.column_stack([1.0 - made, made])
+    else:
+        chosen = made.argmax(axis=1)
+    own = made[np.arange(len(codes)), codes]
+    return float(-np.log(np.clip(own, 1e-15, 1.0)).mean()) if chances else math.nan, float((chosen != codes).mean())
+
+
+def solvers(task: Task) -> Iterator[Method]:
+    """Batch methods; the time is that of the fit on all rows."""
+    kinds = 0 if task.labels is None else len(task.labels)
+    counts = not kinds and bool((task.y >= 0).all() and (task.y == np.rint(task.y)).all())
+    for name, loss, penalty in (*CLASSES, *TWO[: kinds == 2]) if kinds else (*NUMBERS, *COUNTS[:counts]):
+        one = dataclasses.replace(task.asked, loss=loss, penalty=penalty)
+        yield Method(name, lambda one=one, loss=loss: solver(task, one, loss, kinds))  # type: ignore[misc]
+
+
+def solver(task: Task, asked: Asked, loss: str, kinds: int) -> tuple[Error | None, list[Error], float, str]:
+    """One batch method on all rows, then on those outside of each fold at the same penalty."""
+    X, y, places, schema = task.X, task.y, task.places, task.schema
+    with contextlib.suppress(*REFUSED):  # a first use loads compiled code, which is no part of a method's time
+        fitted(asked, loss, X[:FEW], y[:FEW], places[:FEW], schema)
+    began = time.perf_counter()
+    record, strength = fitted(asked, loss, X, y, places, schema)
+    seconds = time.perf_counter() - began
+    errors = []
+    for out in task.parts:
+        part, _ = fitted(asked, loss, X[~out], y[~out], None, schema, strength)
+        errors.append(error_of(_values(part, X[out], kinds), task.codes[out], kinds, part.link in CHANCES))
+    proof = record.certificate
+    return None, errors, seconds, proof.status.value.replace("_", " ") if proof is not None else "none"
 
 
 def fitted(
@@ -149,43 +209,49 @@ def fitted(
     if asked.penalty == "none":
         return fit_least_squares(moments), None
     ridge = asked.penalty == "ridge"
+    share = {"ridge": 0.0, "lasso": 1.0, "elastic": asked.l1_ratio}[asked.penalty]
     if strength is None:
-        alphas, errors = ridge_curve(moments) if ridge else lasso_curve(moments, 1.0)
+        alphas, errors = ridge_curve(moments) if ridge else lasso_curve(moments, share)
         strength = float(alphas[int(np.argmin(errors.mean(axis=1)))])
-    return solved(moments, strength, 0.0 if ridge else 1.0, ridge), strength
+    return solved(moments, strength, share, ridge), strength
 
 
-def _values(record: Any, X: np.ndarray) -> np.ndarray:
-    if record.link == "logistic":
-        return np.asarray(record.probabilities(X)[:, 1])
-    return np.asarray(record.predict(X), dtype=float)
+def _values(record: Any, X: np.ndarray, kinds: int) -> np.ndarray:
+    """Values, probabilities, or scores."""
+    if record.link in CHANCES:
+        return np.asarray(record.probabilities(X))
+    return np.asarray(record.score(X) if kinds else record.predict(X), dtype=float)
 
 
-def streams(X: np.ndarray, y: np.ndarray, places: np.ndarray, folds: int, binary: bool) -> list[dict[str, Any]]:
-    """Online learners: one pass in order for the progressive error, one a fold for the cross-validated."""
-    made = []
-    t = np.where(y == np.unique(y)[-1], 1.0, -1.0) if binary else y.astype(float)
-    names = [f"x{j}" for j in range(X.shape[1])]
-    for name in ONLINE_CLASSES if binary else ONLINE:
-        with contextlib.suppress(TruelineError):
-            learners.make(name, None, "auto", 2 if binary else 0, names, True).learn(X[:FEW], t[:FEW])
-        try:
-            began = time.perf_counter()
-            record = learners.make(name, None, "auto", 2 if binary else 0, names, True)
-            before = np.asarray(record.learn(X, t))
-            seconds = time.perf_counter() - began
-            status = record.certificate().status.value.replace("_", " ")
-            errors = []
-            for k in np.unique(places):
-                out = places == k
-                part = learners.make(name, None, "auto", 2 if binary else 0, names, False)
-                part.learn(np.ascontiguousarray(X[~out]), t[~out])
-                errors.append(error_of(np.asarray(part.predict(np.ascontiguousarray(X[out]))), y[out], binary))
-            progressive: float | None = error_of(before, y, binary)
-        except TruelineError as refusal:
-            made.append(row(f"stream: {name}", None, [], 0.0, "none", refusal.message))
-            continue
-        made.append(
-            row(f"stream: {name}", progressive if math.isfinite(progressive or 0.0) else None, errors, seconds, status)
-        )
-    return made
+def streams(task: Task) -> Iterator[Method]:
+    """Online learners that the target suits."""
+    for name, learner in learners.LEARNERS.items():
+        suits = learner.numbers if task.labels is None else learner.classes
+        if suits is not None and (name != "gradient" or task.labels is not None):  # of numbers, Widrow and Hoff's
+            yield Method(f"stream: {name}", lambda name=name: stream(task, name))  # type: ignore[misc]
+
+
+def stream(task: Task, name: str) -> tuple[Error | None, list[Error], float, str]:
+    """A learner's one pass in order for the progressive error, and one a fold for the cross-validated."""
+    from .counting import probabilistic
+
+    kinds = 0 if task.labels is None else len(task.labels)
+    targets = 2.0 * task.codes - 1.0 if kinds == 2 else task.codes.astype(float)
+    names = [f"x{j}" for j in range(task.X.shape[1])]
+
+    def learned(rows: Any, certificate: bool) -> tuple[Any, np.ndarray]:
+        record = learners.make(name, None, "auto", kinds, names, certificate)
+        return record, np.asarray(record.learn(np.ascontiguousarray(task.X[rows]), targets[rows]))
+
+    with contextlib.suppress(*REFUSED):
+        learned(slice(FEW), True)
+    began = time.perf_counter()
+    record, before = learned(slice(None), True)
+    seconds = time.perf_counter() - began
+    chances = probabilistic(record)
+    errors = []
+    for out in task.parts:
+        made = np.asarray(learned(~out, False)[0].predict(np.ascontiguousarray(task.X[out])))
+        errors.append(error_of(made, task.codes[out], kinds, chances))
+    status = record.certificate().status.value.replace("_", " ")
+    return error_of(before, task.codes, kinds, chances), errors, seconds, status

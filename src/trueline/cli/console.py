@@ -9,7 +9,7 @@ import os
 import shutil
 import sys
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, TextIO
 
 _drawn = False  # whether a bar stands on the terminal
@@ -106,7 +106,7 @@ def wipe() -> None:
 
 
 @contextlib.contextmanager
-def waiting(label: str) -> Iterator[None]:
+def waiting(label: str | Callable[[], str]) -> Iterator[None]:
     """Show a label and the seconds while something that cannot count its work runs for more than one."""
     if not sys.stderr.isatty():
         yield
@@ -119,7 +119,9 @@ def waiting(label: str) -> Iterator[None]:
         began = time.perf_counter()
         while not over.wait(0.2):
             if (spent := time.perf_counter() - began) > 1.0:
-                print(f"\r\033[K{label}: {spent:.0f} s", end="", file=sys.stderr, flush=True)
+                text = f"{label if isinstance(label, str) else label()}: {spent:.0f} s"
+                room = shutil.get_terminal_size((80, 24)).columns - 1
+                print(f"\r\033[K{text[:room]}", end="", file=sys.stderr, flush=True)
 
     clock = threading.Thread(target=tick, daemon=True)
     clock.start()

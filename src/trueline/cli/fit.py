@@ -174,11 +174,13 @@ def record(fitted: Any, output: str | None = None, report: str | None = None) ->
 
 def title(fitted: Any) -> str:
     """What was fitted, in a line."""
+    from .penalised import strength
+
     how = {"squared": "least squares", "logistic": "logistic regression"}.get(
         fitted.loss, f"{fitted.loss.replace('_', ' ')} loss"
     )
     penalty = {"none": "", "ridge": "ridge, ", "lasso": "lasso, ", "elastic": "elastic net, "}[fitted.penalty]
-    alpha = "" if fitted.alpha is None else f", alpha {fitted.alpha:.4g}"
+    alpha = "" if fitted.alpha is None else f", alpha {strength(fitted.alpha, 4)}"
     return f"{penalty}{how}{alpha}: {fitted.target} on {len(fitted.record.terms)} terms, {fitted.n:,} rows"
 
 
@@ -191,7 +193,8 @@ def told(fitted: Any) -> str:
 
     room = width()
     text = title(fitted)
-    lines = [paint(text[:1].upper() + text[1:], "bold"), "", coefficient_table(linear_rows(fitted.record), room), ""]
+    head = wrapped(text[:1].upper() + text[1:], room)
+    lines = [*(paint(line, "bold") for line in head), "", coefficient_table(linear_rows(fitted.record), room), ""]
     names = {
         "r_squared": "R²",
         "adjusted_r_squared": "adjusted R²",
@@ -204,7 +207,7 @@ def told(fitted: Any) -> str:
         f"{label} {number(figures[name]).rstrip('.')}" for name, label in names.items() if figures[name] is not None
     ]
     if shown:
-        lines.append(", ".join(shown))
+        lines += wrapped(", ".join(shown), room)
     lines += wrapped(certificate_text(fitted.record.certificate.to_dict()), room) if fitted.record.certificate else []
     for note in fitted.notes:
         lines += wrapped(note, room)

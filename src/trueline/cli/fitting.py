@@ -294,8 +294,15 @@ def from_rows(asked: Asked, encoder: Any, blocks: Iterator[Any], began: float) -
         )
         found = np.unique(y)
         if asked.loss is None:
-            shown = " and ".join(map(str, found.tolist())) if len(found) <= 3 else f"{len(found)} labels"
-            notes.insert(0, f"{asked.target} takes the values {shown}: fitted by logistic regression")
+            names = list(map(str, found.tolist()))
+            shown = (
+                f"{', '.join(names[:-1])} and {names[-1]}"
+                if 2 <= len(names) <= 4
+                else f"{len(names):,} different labels"
+            )
+            notes.insert(
+                0, f"{asked.target} takes {'the values ' * (len(names) <= 4)}{shown}: fitted by logistic regression"
+            )
     record, alpha, rows, curves = fit_rows(asked, loss, X, y, weights, folds, schema)
     done = time.perf_counter()
     chosen = np.linspace(0, len(X) - 1, min(len(X), asked.sample)).astype(int)

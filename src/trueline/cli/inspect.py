@@ -68,7 +68,7 @@ def told(found: dict[str, Any]) -> str:
     """The description as text."""
     from ..report.text import clip
     from .console import paint, width
-    from .telling import certificate_text, coefficient_table
+    from .telling import certificate_text, coefficient_table, wrapped
 
     facts = [
         ("model", f"{found['estimator'] or found['learner'] or found['kind']}, {found['path']}"),
@@ -99,7 +99,7 @@ def told(found: dict[str, Any]) -> str:
     if found["coefficients"]:
         lines += ["", coefficient_table(found["coefficients"], width())]
     if found["certificate"] is not None:
-        lines += ["", certificate_text(found["certificate"])]
+        lines += ["", *wrapped(certificate_text(found["certificate"]), width())]
     if found["command"]:
-        lines += ["", paint(f"made by: {found['command']}", "dim")]
+        lines += ["", *(paint(line, "dim") for line in wrapped(f"made by: {found['command']}", width()))]
     return "\n".join(lines)

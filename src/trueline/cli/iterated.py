@@ -9,7 +9,8 @@ import numpy as np
 
 from ..errors import UsageError
 
-GRID = 15  # penalties tried by cross-validation, evenly in the logarithm
+GRID, DEPTH = 15, 1e-4  # penalties tried by cross-validation, evenly in the logarithm, and how far down they go
+MOST = 40  # penalties at most, where columns of very different size ask for more
 
 
 def fit_rows(
@@ -20,22 +21,26 @@ def fit_rows(
         return one_fit(asked, loss, X, y, weights, schema, 0.0), None, [], []
     if asked.alpha != "cv":
         return one_fit(asked, loss, X, y, weights, schema, float(asked.alpha)), float(asked.alpha), [], []
-    alphas = grid(loss, X, y)
+    from .console import progress
+
+    alphas = grid(loss, X, y, asked.penalty)
+    part = scored_by(loss, X, y)
     scores = np.full((asked.folds, len(alphas)), np.nan)
     assert folds is not None
-    for k in range(asked.folds):
+    known = set(np.unique(y).tolist()) if loss_is_sign(loss) else set()
+    used = [k for k in range(asked.folds) if 0 < (folds == k).sum() < len(y) and known <= {*y[folds != k].tolist()}]
+    pairs = [(k, j) for k in used for j in range(len(alphas))]
+    for k, j in progress(pairs, "cross-validating", total=len(pairs)):
         out = folds == k
-        if not out.any() or out.all() or (loss_is_sign(loss) and len(np.unique(y[~out])) < 2):
-            continue
-        for j, alpha in enumerate(alphas):
-            fitted = one_fit(asked, loss, X[~out], y[~out], None if weights is None else weights[~out], schema, alpha)
-            scores[k, j] = mean_loss(loss, fitted, X[out], y[out])
-    used = scores[np.isfinite(scores).all(axis=1)]
-    if not len(used):
+        own = None if weights is None else weights[~out]
+        fitted = one_fit(asked, loss, X[~out], y[~out], own, schema, float(alphas[j]))
+        scores[k, j] = mean_loss(part, fitted, X[out], y[out])
+    scores = scores[np.isfinite(scores).all(axis=1)]
+    if not len(scores):
         raise UsageError("the folds are too small to choose alpha by; give --alpha a number", where="alpha")
     mean, error = (
-        used.mean(axis=0),
-        used.std(axis=0, ddof=1) / math.sqrt(len(used)) if len(used) > 1 else np.zeros(len(alphas)),
+        scores.mean(axis=0),
+        scores.std(axis=0, ddof=1) / math.sqrt(len(scores)) if len(scores) > 1 else np.zeros(len(alphas)),
     )
     best = int(np.argmin(mean))
     record = one_fit(asked, loss, X, y, weights, schema, float(alphas[best]))
@@ -57,12 +62,18 @@ def loss_is_sign(loss: str) -> bool:
     return loss in SIGNS
 
 
-def grid(loss: str, X: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """Penalties from the one that silences every column down to a ten-thousandth of it."""
+def grid(loss: str, X: np.ndarray, y: np.ndarray, penalty: str = "lasso") -> np.ndarray:
+    """Penalties from the one that silences every column down to one that leaves the smallest column free."""
     t = np.where(y == np.unique(y)[-1], 0.5, -0.5) if loss_is_sign(loss) else y.astype(float)
     t = t - t.mean()
-    top = float(np.abs((X - X.mean(axis=0)).T @ t).max(initial=0.0)) / len(y)
-    return np.geomspace(max(top, 1e-12), 1e-4 * max(top, 1e-12), GRID)
+    centred = X - X.mean(axis=0)
+    top = max(float(np.abs(centred.T @ t).max(initial=0.0)) / len(y), 1e-12)
+    spread = np.sqrt((centred**2).mean(axis=0))
+    least = float(np.min(spread[spread > 0], initial=math.inf))
+    small = top * least / float(spread.max(initial=1e-300)) if penalty == "lasso" else least**2
+    low = max(DEPTH * min(top, small), 1e-14 * top)
+    count = min(MOST, round(GRID * math.log(low / top) / math.log(DEPTH)))
+    return np.geomspace(top, low, max(GRID, count))
 
 
 def one_fit(asked: Any, loss: str, X: np.ndarray, y: np.ndarray, weights: Any, schema: Any, alpha: float) -> Any:
@@ -126,13 +137,20 @@ def least_squares_start(X: np.ndarray, y: np.ndarray) -> tuple[tuple[np.ndarray,
     return (coef, level - float(centre @ coef)), 1.345 * scale or 1.345
 
 
-def mean_loss(loss: str, record: Any, X: np.ndarray, y: np.ndarray) -> float:
-    """The mean loss of a record on other rows."""
+def scored_by(loss: str, X: np.ndarray, y: np.ndarray) -> Any:
+    """The loss that rows left out are scored by: one and the same for every fold."""
     from ..parts.losses import loss as loss_part
 
-    if loss == "logistic" and len(record.classes) > 2:
+    return loss_part("huber", delta=least_squares_start(X, y)[1]) if loss == "huber" else loss_part(loss)
+
+
+def mean_loss(part: Any, record: Any, X: np.ndarray, y: np.ndarray) -> float:
+    """The mean loss of a record on other rows."""
+    from ..batch.risk import evaluate_slope
+
+    if record.link == "softmax":
         place = np.searchsorted(np.asarray(record.classes), y)
         return float(-np.log(np.maximum(record.probabilities(X)[np.arange(len(y)), place], 1e-300)).mean())
-    part = loss_part(loss)
     t = np.where(y == record.classes[-1], 1.0, -1.0) if record.classes else y.astype(float)
-    return float(np.mean([part.value(s, v) for s, v in zip(np.ravel(record.score(X)), t)]))
+    score = np.ascontiguousarray(np.ravel(record.score(X)), dtype=float)
+    return float(evaluate_slope(part, score, t, np.full(len(t), 1.0 / len(t)), np.empty(len(t)), 0, len(t)))

@@ -11,8 +11,11 @@ from typing import Any
 
 import numpy as np
 
+from ..report.text import number
+
 RIDGES, LASSOS = 33, 50  # penalties tried
 LASSO_DEPTH = 1e-6
+RIDGE_FREE = 1e-6  # of a column's variance: a ridge that leaves its coefficient alone
 
 
 def compared(moments: Any) -> tuple[list[dict[str, Any]], list[dict[str, Any]], list[dict[str, Any]], str]:
@@ -81,13 +84,20 @@ def line(rows: list[dict[str, Any]], d: int, folds: int) -> str:
         gain = 1.0 - other["error"] / plain["error"] if plain["error"] > 0 else 0.0
         if abs(gain) < 0.0005:
             return "predicts no better"
+        if gain < -1.0:
+            return f"predicts {number(1.0 - gain, 2)} times worse"
         return f"predicts {abs(gain):.1%} {'better' if gain > 0 else 'worse'}".replace("%", " %")
 
     kept = "all" if lasso["nonzero"] == d else f"{lasso['nonzero']} of {d}"
     return (
-        f"{folds}-fold cross-validation: error {plain['error']:.5g}; ridge at {ridge['alpha']:.3g} {better(ridge)}; "
-        f"lasso at {lasso['alpha']:.3g} keeps {kept} columns and {better(lasso)}"
+        f"{folds}-fold cross-validation: error {plain['error']:.5g}; ridge at {strength(ridge['alpha'])} {better(ridge)}; "
+        f"lasso at {strength(lasso['alpha'])} keeps {kept} columns and {better(lasso)}"
     )
+
+
+def strength(alpha: float, digits: int = 3) -> str:
+    """A penalty in a sentence."""
+    return number(alpha, digits) if alpha else "0"
 
 
 def deviations(moments: Any) -> np.ndarray:
@@ -110,9 +120,15 @@ def lasso_curve(moments: Any, l1_ratio: float) -> tuple[np.ndarray, np.ndarray]:
     """Penalties and squared errors, penalties × folds."""
     from ..onepass.paths import cross_validate_paths, penalty_grid
 
-    alphas = penalty_grid(
-        moments.total, len(moments.terms), l1_ratio=max(l1_ratio, 1e-3), eps=LASSO_DEPTH, count=LASSOS
-    )
+    share, count, d = max(l1_ratio, 1e-3), LASSOS, len(moments.terms)
+    alphas = penalty_grid(moments.total, d, l1_ratio=share, eps=LASSO_DEPTH, count=count)
+    spread = deviations(moments)
+    free = RIDGE_FREE * float(np.min(spread[spread > 0], initial=math.inf)) ** 2
+    if l1_ratio < 1.0 and (1.0 - l1_ratio) * alphas[-1] > free:
+        # The ridge in an elastic net weighs most on the column of least variance: go on until it is free there too.
+        depth = max(free / (1.0 - l1_ratio) / alphas[0], 1e-20)
+        count = min(2 * LASSOS, math.ceil(LASSOS * math.log(depth) / math.log(LASSO_DEPTH)))
+        alphas = penalty_grid(moments.total, d, l1_ratio=share, eps=depth, count=count)
     return alphas, cross_validate_paths(moments, alphas, l1_ratio=l1_ratio, tol=1e-6)
 
 

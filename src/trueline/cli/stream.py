@@ -29,6 +29,8 @@ KEYS = (
     "regret",
     "bound",
 )
+NEEDED = 80  # columns that all of them need
+SPARE = ("weight", "features", "since_last", "best_fixed_loss")  # what a narrow terminal goes without, in this order
 
 
 def stream(
@@ -190,17 +192,20 @@ class Printer:
         from .console import paint, width, wipe
 
         wipe()
-        size = max(7, min(11, width() // len(KEYS) - 1))
-        sizes = [max(size, *map(len, head)) for head in HEADS]
+        room = width()
+        narrow = SPARE[: max(0, -(-(NEEDED - room) // 8))]
+        shown = [(key, head) for key, head in zip(KEYS, HEADS) if key not in narrow]
+        size = max(7, min(11, room // len(shown) - 1))
+        sizes = [max(size, *map(len, head)) for _, head in shown]
         if not self.begun:
             for k in range(2):
-                line = " ".join(head[k].rjust(wide) for head, wide in zip(HEADS, sizes))
+                line = " ".join(head[k].rjust(wide) for (_, head), wide in zip(shown, sizes))
                 print(paint(line.rstrip(), "bold", self.out), file=self.out)
             self.begun = True
         if "classes" in row:  # the table has room for the likeliest class alone, in the words of the label beside it
             chances = row["prediction"]
             row = row | {"prediction": row["classes"][max(range(len(chances)), key=chances.__getitem__)]}
-        cells = [fitting(row.get(key), wide).rjust(wide) for key, wide in zip(KEYS, sizes)]
+        cells = [fitting(row.get(key), wide).rjust(wide) for (key, _), wide in zip(shown, sizes)]
         print(" ".join(cells).rstrip(), file=self.out, flush=True)
 
     def final(self, row: dict[str, Any], state: Any, save: str | None) -> None:

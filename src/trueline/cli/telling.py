@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ..report.text import number, p_value, table
+from ..report.text import NAMES, align, columns_of, name_room, number, p_value, table
 from .console import paint
 
 SHOWN = 60  # rows of a coefficient table on the screen; --json and the report have more
@@ -72,22 +72,46 @@ def _plain_row(term: str, value: float) -> dict[str, Any]:
     return {"term": term, "estimate": value, "std_error": None, "t": None, "p": None, "low": None, "high": None}
 
 
+SPARE = ("t", "std_error", "p")  # columns that a narrow screen goes without, in this order
+HEADS = {
+    "estimate": "estimate",
+    "std_error": "std. error",
+    "t": "t",
+    "p": "p",
+    "low": "95 % from",
+    "high": "to",
+}
+
+
 def coefficient_table(rows: list[dict[str, Any]], room: int) -> str:
-    """The table for the screen; where names would have to be cut, numbers give a digit or two first."""
+    """The table for the screen; where names would have to be cut, numbers give a digit or two, then columns go."""
     shown = rows[:SHOWN]
     full = any(row["std_error"] is not None for row in shown)
-    heads = ["term", "estimate", *(["std. error", "t", "p", "95 % from", "to"] if full else [])]
-    marks = ["dim" if row["low"] is not None and row["low"] <= 0.0 <= row["high"] else "" for row in shown]
-    text = ""
-    for digits in (5, 4, 3):
-        columns: list[list[str]] = [[row["term"] for row in shown]]
-        for name in ["estimate", *(["std_error", "t", "p", "low", "high"] if full else [])]:
-            show = p_value if name == "p" else lambda value: number(value, digits)  # noqa: B023
-            columns.append([number(row[name], min(4, digits)) if name == "t" else show(row[name]) for row in shown])
-        text = table(heads, columns, room=room, paint=paint, marks=marks)
-        if "…" not in text:
+    kept = list(HEADS) if full else ["estimate"]
+    terms = [row["term"] for row in shown]
+    longest = max(map(columns_of, ["term", *terms]))
+    heads, columns = _columns(shown, kept, 5)
+    for digits, out in ((5, 0), (4, 0), (3, 0), (4, 1), (4, 2), (3, 2), (3, 3)):
+        left = [name for name in kept if name not in SPARE[:out]]
+        heads, columns = _columns(shown, left, digits)
+        found = name_room(["term", *heads], [terms, *map(align, columns)], room)
+        if found >= longest or (digits == 3 and found >= NAMES):
             break
-    return text + (f"\n… and {len(rows) - SHOWN:,} more (--json shows all)" if len(rows) > SHOWN else "")
+    marks = ["dim" if row["low"] is not None and row["low"] <= 0.0 <= row["high"] else "" for row in shown]
+    text = table(["term", *heads], [terms, *columns], room=room, paint=paint, marks=marks)
+    more = [f"… and {len(rows) - SHOWN:,} more"] if len(rows) > SHOWN else []
+    gone = [HEADS[name] for name in kept if HEADS[name] not in heads]
+    more += [f"not shown: {', '.join(gone)}"] if gone else []
+    return text + (f"\n{'; '.join(more)} (--json shows all)" if more else "")
+
+
+def _columns(rows: list[dict[str, Any]], names: list[str], digits: int) -> tuple[list[str], list[list[str]]]:
+    """Heads and cells of a table of coefficients."""
+
+    def cell(name: str, value: Any) -> str:
+        return p_value(value) if name == "p" else number(value, min(4, digits) if name == "t" else digits)
+
+    return [HEADS[name] for name in names], [[cell(name, row[name]) for row in rows] for name in names]
 
 
 def certificate_text(certificate: dict[str, Any]) -> str:

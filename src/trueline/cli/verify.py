@@ -66,6 +66,9 @@ def verify(
 WORDS = 26  # columns of a cell, so that names of claims keep theirs on a terminal of 80
 
 
+SHOWN = 24  # claims on the screen; those that fail are all shown
+
+
 def _learned(opened: Any, rows: tuple[Any, Any, Any]) -> tuple[Any, ...]:
     """The rows that the fit saw: those that it held out are told by their numbers."""
     from ..model.training import fitted_rows
@@ -94,7 +97,8 @@ def _table(result: Any) -> str:
     from ..report.text import clip
     from .console import paint, width
 
-    checks = result.checks
+    checks = [c for at, c in enumerate(result.checks) if at < SHOWN or not c.held]
+    hidden = len(result.checks) - len(checks)
     names = [c.claim if " " in c.claim else c.claim.replace("_", " ") for c in checks]
     columns = [_cells("claimed", [c.claimed for c in checks]), _cells("found", [c.found for c in checks])]
     room = width() - sum(len(column[0]) for column in columns) - len("holds") - 6
@@ -105,7 +109,8 @@ def _table(result: Any) -> str:
         for name, a, b, end in zip(["claim", *names], *columns, said, strict=True)
     ]
     marks = ["bold", *("" if c.held else "red" for c in checks)]
-    return "\n".join(paint(line, mark) if mark else line for line, mark in zip(lines, marks, strict=True))
+    more = [f"… and {hidden:,} more that hold (--json shows all)"] if hidden else []
+    return "\n".join([*(paint(line, mark) if mark else line for line, mark in zip(lines, marks, strict=True)), *more])
 
 
 def _cells(head: str, values: list[Any]) -> list[str]:

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from ..certify.records import few
 from ..errors import UsageError
 from ..model.closed import inference_of, part_of
 from ..model.linear import LinearModel
@@ -149,7 +150,7 @@ def _reasons(known: Inference, certificate: Any) -> tuple[str, list[str]]:
             notes,
         )
     if certificate.dropped:
-        notes.append(f"dropped, being combinations of others: {', '.join(certificate.dropped)}")
+        notes.append(f"dropped, being combinations of others: {few(certificate.dropped)}")
     if certificate.condition_number > COLLINEAR:
         return (
             f"the columns are so nearly dependent (condition number {certificate.condition_number:.2g}) that tests of "

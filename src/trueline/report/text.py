@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import math
+import unicodedata
 from collections.abc import Callable, Sequence
 from typing import Any
+
+NAMES = 24  # columns that names get before a table leaves out a spare column
 
 
 def number(value: Any, digits: int = 5) -> str:
@@ -12,6 +15,8 @@ def number(value: Any, digits: int = 5) -> str:
 
     >>> number(1234.5678), number(0.00012), number(12), number(3.2e-9), number(float("nan"))
     ('1234.6', '0.00012000', '12', '3.2000e-09', '–')
+    >>> number(9999.9999, 4)
+    '10000'
     """
     if value is None or (isinstance(value, float) and math.isnan(value)):
         return "–"
@@ -24,7 +29,10 @@ def number(value: Any, digits: int = 5) -> str:
         return "0." + "0" * (digits - 1)
     if size >= 10**digits:
         return f"{value:.0f}" if size < 1e9 else f"{value:.{digits - 1}e}"
-    return f"{value:#.{digits}g}".rstrip(".") if size >= 1e-4 else f"{value:.{digits - 1}e}"
+    if size < 1e-4:
+        return f"{value:.{digits - 1}e}"
+    text = f"{value:#.{digits}g}".rstrip(".")
+    return f"{value:.0f}" if "e" in text else text  # rounded up to a digit more
 
 
 def p_value(p: Any) -> str:
@@ -54,15 +62,23 @@ def table(
     paint: Callable[[str, str], str] | None = None,
     gap: int = 2,
     marks: Sequence[str] | None = None,
+    spare: Sequence[int] = (),
 ) -> str:
-    """A table: the first column is text on the left and gives way when the room is short, the rest are numbers."""
+    """A table: the first column is text on the left and gives way when the room is short, the rest are numbers.
+
+    Where that is not enough, columns of ``spare`` are left out, the first of them first.
+    """
     if not columns:
         return ""
     bodies = [list(columns[0]), *(align(column) for column in columns[1:])]
-    widths = [max([len(head), *(len(cell) for cell in body)]) for head, body in zip(heads, bodies)]
-    rest = sum(widths[1:]) + gap * (len(widths) - 1)
-    widths[0] = min(widths[0], max(8, room - rest))
-    bodies[0] = [clip(cell, widths[0]) for cell in bodies[0]]
+    out = list(spare)
+    while out and name_room(heads, bodies, room, gap) < min(NAMES, max(map(columns_of, [heads[0], *bodies[0]]))):
+        at = out.pop(0)
+        heads, bodies = ([v for i, v in enumerate(all_) if i != at] for all_ in (heads, bodies))  # type: ignore[assignment]
+        out = [i - (i > at) for i in out]
+    widths = [max(map(columns_of, [head, *body])) for head, body in zip(heads, bodies)]
+    widths[0] = min(widths[0], max(8, name_room(heads, bodies, room, gap)))
+    bodies[0] = shortened(bodies[0], widths[0])
     lines = []
     for at in range(-1, len(bodies[0])):
         cells = (
@@ -72,7 +88,7 @@ def table(
         )
         line = (
             (" " * gap)
-            .join(cell.ljust(size) if i == 0 else cell.rjust(size) for i, (cell, size) in enumerate(zip(cells, widths)))
+            .join(padded(cell, size, right=i > 0) for i, (cell, size) in enumerate(zip(cells, widths)))
             .rstrip()
         )
         if paint is not None and at < 0:
@@ -83,6 +99,53 @@ def table(
     return "\n".join(lines)
 
 
+def name_room(heads: Sequence[str], bodies: Sequence[Sequence[str]], room: int, gap: int = 2) -> int:
+    """The columns of the screen that a table leaves to its first."""
+    rest = sum(max(map(columns_of, [head, *body])) + gap for head, body in zip(heads[1:], bodies[1:]))
+    return room - rest
+
+
+def columns_of(text: str) -> int:
+    """How many columns of a terminal a text takes: two for wide characters, none for combining marks.
+
+    >>> columns_of("town"), columns_of("東京"), columns_of("e\\u0301")
+    (4, 4, 1)
+    """
+    if text.isascii():
+        return len(text)
+    return sum(map(_columns, text))
+
+
+def _columns(character: str) -> int:
+    if unicodedata.category(character) in ("Mn", "Me", "Cf"):
+        return 0
+    return 2 if unicodedata.east_asian_width(character) in "WF" else 1
+
+
+def padded(text: str, size: int, right: bool = False) -> str:
+    """Text filled with blanks to so many columns of the terminal."""
+    blanks = " " * max(0, size - columns_of(text))
+    return blanks + text if right else text + blanks
+
+
+def shortened(names: Sequence[str], size: int) -> list[str]:
+    """Names in at most so many columns; where a cut at the middle makes two of them look alike, what they share goes.
+
+    >>> shortened(["a_long_name_1_of_many", "a_long_name_2_of_many"], 12)
+    ['…1_of_many', '…2_of_many']
+    """
+    cut = [clip(name, size) for name in names]
+    if len(set(cut)) == len(set(names)):
+        return cut
+    long = [name for name in dict.fromkeys(map(printable, names)) if columns_of(name) > size]
+    first, last = min(long), max(long)
+    skip = next((i for i, (a, b) in enumerate(zip(first, last)) if a != b), min(len(first), len(last)))
+    return [
+        _ending(f"…{name[skip:]}", size) if columns_of(name) > size and skip > 1 else clip(name, size)
+        for name in map(printable, names)
+    ]
+
+
 def clip(text: str, size: int) -> str:
     """Text in at most so many columns, its middle left out: both ends of a name tell names apart.
 
@@ -90,10 +153,24 @@ def clip(text: str, size: int) -> str:
     'neigh…=North'
     """
     text = printable(text)
-    if len(text) <= size:
+    if columns_of(text) <= size:
         return text
     head = (size - 1) // 2
-    return f"{text[:head]}…{text[len(text) - (size - 1 - head) :]}"
+    return f"{_first(text, head)}…{_first(text[::-1], size - 1 - head)[::-1]}"
+
+
+def _ending(text: str, size: int) -> str:
+    return text if columns_of(text) <= size else f"{_first(text, size - 1)}…"
+
+
+def _first(text: str, size: int) -> str:
+    """As many characters as fit into so many columns."""
+    used = 0
+    for at, character in enumerate(text):
+        used += _columns(character)
+        if used > size:
+            return text[:at]
+    return text
 
 
 def printable(text: str) -> str:

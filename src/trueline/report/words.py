@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from ..certify.records import few
 from . import text
+
+NAMED = 20  # columns in a sentence
 
 EXACT = 1e-15  # of the objective: a gap that rounding alone can leave
 
@@ -48,7 +51,7 @@ def _exact(c: dict[str, Any]) -> list[str]:
         f"10⁻¹⁶ can move the coefficients by about {c['condition_number'] * 1e-16:.1g} of their size. The rank is {c['rank']}.",
     ]
     if c.get("dropped"):
-        told.append(f"These columns repeat the others and were set to zero: {', '.join(map(str, c['dropped']))}.")
+        told.append(f"These columns are combinations of the others: {few(tuple(c['dropped']), NAMED)}.")
     return told
 
 
