@@ -8,8 +8,8 @@ chain. Arrays of another kind take the plain loop.
 
 Where rows are narrow, what a row costs is not memory but waiting: score, slope and weights follow from each other, and
 weights that are written and read again wait in the store queue. So up to NARROW weights are held in registers from row
-to row, the intercept in a lane that is left over: ``held`` takes them there, ``row_score`` reads them, ``held_add`` moves
-them, ``put_back`` and ``held_bias`` return them. The sums are the same as those of the other walk, each product joined
+to row, the intercept in a lane that is left over: ``held`` takes them there, ``held_score`` reads them, ``held_less`` moves
+them, ``put_back`` and ``held_bias`` return them; ``read_anew`` keeps the numbers of parts out of their way. The sums are the same as those of the other walk, each product joined
 to them by the same operation in the same order: not a bit differs.
 
 Rows to come are asked for in advance, since the processor's own prefetcher stops at every page of 4 kB: not during
@@ -46,22 +46,26 @@ def row_add(X, i, scale, w):  # type: ignore[no-untyped-def]
 
 
 def row_score(rows, i, w, bias):  # type: ignore[no-untyped-def]
-    """x_i · w + bias; of weights that are held, with the bias that is held."""
-    if isinstance(w, tuple):
-        w, bias, _ = w
+    """x_i · w + bias."""
     return rows.dot(i, w) + bias
 
 
-def held(w, bias, constant):  # type: ignore[no-untyped-def]
-    """At most NARROW weights and the bias, in registers where there are any; ``constant`` is its entry in every row."""
-    return w, bias, constant
+def held(w, bias):  # type: ignore[no-untyped-def]
+    """At most NARROW weights and the bias, in registers where there are any."""
+    return w, bias
 
 
-def held_add(X, i, scale, lanes):  # type: ignore[no-untyped-def]
-    """w + scale·x_i of weights that are held."""
-    w, bias, constant = lanes
-    row_add(X, i, scale, w)
-    return w, bias + scale * constant, constant
+def held_score(X, i, lanes, fixed):  # type: ignore[no-untyped-def]
+    """x_i · w + bias of weights that are held; ``fixed[LANES - 1]`` is the bias's entry in every row, 0 or 1."""
+    w, bias = lanes
+    return row_dot(X, i, w) + bias
+
+
+def held_less(X, i, scale, lanes, fixed):  # type: ignore[no-untyped-def]
+    """w − scale·x_i of weights that are held."""
+    w, bias = lanes
+    row_add(X, i, -scale, w)
+    return w, bias - scale * fixed[LANES - 1]
 
 
 def held_bias(lanes):  # type: ignore[no-untyped-def]
@@ -71,6 +75,18 @@ def held_bias(lanes):  # type: ignore[no-untyped-def]
 
 def put_back(lanes, w):  # type: ignore[no-untyped-def]
     """Write the weights that are held to where they were taken from."""
+
+
+def read_anew(parts, fixed, first):  # type: ignore[no-untyped-def]
+    """The same parts, their numbers read from ``fixed[first:]``, where ``numbers_of`` them lie."""
+    return parts
+
+
+def numbers_of(value: Any) -> list[float]:
+    """The numbers in the fields of parts, one after the other."""
+    if isinstance(value, tuple):
+        return [number for field in value for number in numbers_of(field)]
+    return [value] if isinstance(value, float) else []
 
 
 def picked_dot(data, indices, first, last, w):  # type: ignore[no-untyped-def]
@@ -157,11 +173,13 @@ def register(fastmath: set[str]) -> None:
     def pieces(builder: Any, length: Any, visit: Any) -> None:
         """Call ``visit(place, k, register)`` for each register of a narrow row that is full."""
         intp, width = length.type, LANES * UNROLLED
-        with builder.if_then(has(builder, length, width)):
+        with builder.if_then(has(builder, length, width), likely=True):
             for k in range(UNROLLED):
                 visit(intp(k * LANES), k, k)
         done = builder.and_(length, intp(width))
-        rest(builder, length, done, lambda place, lanes, k: visit(place, k, UNROLLED + k) if lanes else None)
+        rest(
+            builder, length, done, lambda place, lanes, k: visit(place, k, UNROLLED + k) if lanes else None, likely=True
+        )
 
     def last_piece(builder: Any, pointer: Any, length: Any) -> Any:
         """The entries of the last register, if there are any, and zeros."""
@@ -180,10 +198,11 @@ def register(fastmath: set[str]) -> None:
             length,
             lambda place, k, register: builder.store(read(builder, weights.data, place, LANES), spots[register]),
         )
-        bias, constant = (builder.insert_element(zeros, number, ir.IntType(32)(LANES - 1)) for number in arguments[1:])
-        last = joined(builder, last_piece(builder, weights.data, length), bias)
+        last = builder.insert_element(
+            last_piece(builder, weights.data, length), arguments[1], ir.IntType(32)(LANES - 1)
+        )
         lanes = ir.Constant(held_kind, ir.Undefined)
-        for k, value in enumerate([*(builder.load(spot) for spot in spots), last, constant]):
+        for k, value in enumerate([*(builder.load(spot) for spot in spots), last]):
             lanes = builder.insert_value(lanes, value, k)
         return lanes
 
@@ -218,26 +237,44 @@ def register(fastmath: set[str]) -> None:
 
         pieces(builder, length, visit)
         found = [builder.load(spot) for spot in sums]
-        last, constant = (builder.extract_value(arguments[2], k) for k in (LAST, LAST + 1))
-        found[-1] = plus(builder, found[-1], joined(builder, last_piece(builder, x, length), constant), last)
+        constant = read(builder, start_of(context, builder, signature.args[3], arguments[3]), length.type(0), LANES)
+        moved = joined(builder, last_piece(builder, x, length), constant)
+        found[-1] = plus(builder, found[-1], moved, builder.extract_value(arguments[2], LAST))
         return summed(builder, found)
 
-    def held_add_code(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        X, i, scale, lanes = arguments
+    def held_less_code(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        X, i, scale, lanes, fixed = arguments
         x, length = row(context, builder, signature.args[0], X, i)
         factor = everywhere(builder, scale, LANES)
         spots = [cgutils.alloca_once_value(builder, builder.extract_value(lanes, k)) for k in range(LAST)]
 
         def visit(place: Any, k: int, register: int) -> None:
-            moved = read(builder, x, place, LANES)
+            moved = builder.fneg(read(builder, x, place, LANES))
             builder.store(plus(builder, builder.load(spots[register]), moved, factor), spots[register])
 
         pieces(builder, length, visit)
-        last, constant = (builder.extract_value(lanes, k) for k in (LAST, LAST + 1))
-        moved = joined(builder, last_piece(builder, x, length), constant)
+        constant = read(builder, start_of(context, builder, signature.args[4], fixed), length.type(0), LANES)
+        moved = builder.fneg(joined(builder, last_piece(builder, x, length), constant))
+        last = plus(builder, builder.extract_value(lanes, LAST), moved, factor)
         for k, spot in enumerate(spots):
             lanes = builder.insert_value(lanes, builder.load(spot), k)
-        return builder.insert_value(lanes, plus(builder, last, moved, factor), LAST)
+        return builder.insert_value(lanes, last, LAST)
+
+    def anew_code(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        fixed = start_of(context, builder, signature.args[1], arguments[1])
+        place = [arguments[2]]
+
+        def read_in(kind: Any, value: Any) -> Any:
+            if kind == types.float64:
+                number = read(builder, fixed, place[0], 1)
+                place[0] = builder.add(place[0], place[0].type(1))
+                return number
+            if isinstance(kind, types.BaseTuple):
+                for k, member in enumerate(kind.types):
+                    value = builder.insert_value(value, read_in(member, builder.extract_value(value, k)), k)
+            return value
+
+        return read_in(signature.args[0], arguments[0])
 
     def picked_code(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         data, indices, w = (
@@ -290,7 +327,7 @@ def register(fastmath: set[str]) -> None:
             super().__init__(name="Held")
 
     in_registers = Held()
-    held_kind = ir.ArrayType(vector, 2 * UNROLLED + 1)
+    held_kind = ir.ArrayType(vector, 2 * UNROLLED)
 
     @register_model(Held)
     class HeldModel(models.PrimitiveModel):  # type: ignore[misc]
@@ -298,8 +335,8 @@ def register(fastmath: set[str]) -> None:
             super().__init__(manager, kind, held_kind)
 
     @intrinsic
-    def take_lanes(context: Any, w: Any, bias: Any, constant: Any) -> Any:
-        return in_registers(w, types.float64, types.float64), take_code
+    def take_lanes(context: Any, w: Any, bias: Any) -> Any:
+        return in_registers(w, types.float64), take_code
 
     @intrinsic
     def put_lanes(context: Any, lanes: Any, w: Any) -> Any:
@@ -310,12 +347,16 @@ def register(fastmath: set[str]) -> None:
         return types.float64(lanes), bias_code
 
     @intrinsic
-    def dot_held(context: Any, X: Any, i: Any, lanes: Any) -> Any:
-        return types.float64(X, types.intp, lanes), held_dot_code
+    def dot_held(context: Any, X: Any, i: Any, lanes: Any, fixed: Any) -> Any:
+        return types.float64(X, types.intp, lanes, fixed), held_dot_code
 
     @intrinsic
-    def add_held(context: Any, X: Any, i: Any, scale: Any, lanes: Any) -> Any:
-        return in_registers(X, types.intp, types.float64, lanes), held_add_code
+    def less_held(context: Any, X: Any, i: Any, scale: Any, lanes: Any, fixed: Any) -> Any:
+        return in_registers(X, types.intp, types.float64, lanes, fixed), held_less_code
+
+    @intrinsic
+    def parts_anew(context: Any, parts: Any, fixed: Any, first: Any) -> Any:
+        return parts(parts, fixed, types.intp), anew_code
 
     def fits(X: Any, w: Any) -> bool:
         return all(isinstance(a, types.Array) and a.dtype == types.float64 and a.layout == "C" for a in (X, w))
@@ -335,8 +376,6 @@ def register(fastmath: set[str]) -> None:
 
     @overload(row_score, jit_options=options)
     def choose_score(rows, i, w, bias):  # type: ignore[no-untyped-def]
-        if isinstance(w, Held):
-            return lambda rows, i, w, bias: dot_held(rows.X, i, w)
         if getattr(rows, "fields", None) == ("X",) and fits(rows[0], w):
             return lambda rows, i, w, bias: dot_lanes(rows.X, i, w, bias)
         return lambda rows, i, w, bias: rows.dot(i, w) + bias
@@ -348,16 +387,24 @@ def register(fastmath: set[str]) -> None:
         return lambda X, i, scale, w: loop_add(X, i, scale, w)
 
     @overload(held, jit_options=options)
-    def choose_held(w, bias, constant):  # type: ignore[no-untyped-def]
-        return lambda w, bias, constant: take_lanes(w, bias, constant)
+    def choose_held(w, bias):  # type: ignore[no-untyped-def]
+        return lambda w, bias: take_lanes(w, bias)
+
+    @overload(held_score, jit_options=options)
+    def choose_held_score(X, i, lanes, fixed):  # type: ignore[no-untyped-def]
+        return lambda X, i, lanes, fixed: dot_held(X, i, lanes, fixed)
+
+    @overload(read_anew, jit_options=options)
+    def choose_read_anew(parts, fixed, first):  # type: ignore[no-untyped-def]
+        return lambda parts, fixed, first: parts_anew(parts, fixed, first)
 
     @overload(held_bias, jit_options=options)
     def choose_held_bias(lanes):  # type: ignore[no-untyped-def]
         return lambda lanes: bias_held(lanes)
 
-    @overload(held_add, jit_options=options)
-    def choose_held_add(X, i, scale, lanes):  # type: ignore[no-untyped-def]
-        return lambda X, i, scale, lanes: add_held(X, i, scale, lanes)
+    @overload(held_less, jit_options=options)
+    def choose_held_less(X, i, scale, lanes, fixed):  # type: ignore[no-untyped-def]
+        return lambda X, i, scale, lanes, fixed: less_held(X, i, scale, lanes, fixed)
 
     @overload(put_back, jit_options=options)
     def choose_put_back(lanes, w):  # type: ignore[no-untyped-def]

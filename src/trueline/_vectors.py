@@ -70,12 +70,12 @@ def read_rest(builder: Any, pointer: Any, place: Any, length: Any) -> Any:
     return builder.load(spot)
 
 
-def rest(builder: Any, length: Any, done: Any, visit: Any) -> None:
+def rest(builder: Any, length: Any, done: Any, visit: Any, likely: bool | None = None) -> None:
     """Call ``visit(place, lanes, k)`` for what whole rounds leave over, in the widest pieces first; one to three
     entries are one visit with ``lanes`` 0. ``k`` counts pieces from 0 to UNROLLED, so that no sum gets two."""
     size, k = LANES * UNROLLED // 2, 0
     while size >= LANES:
-        with builder.if_then(has(builder, length, size)):
+        with builder.if_then(has(builder, length, size), likely=likely):
             for piece in range(size // LANES):
                 visit(builder.add(done, length.type(piece * LANES)), LANES, k + piece)
         done = builder.add(done, builder.and_(length, length.type(size)))

@@ -232,10 +232,10 @@ def frozen_score(rows: Any, i: int, table: Any, row: int, numbers: Any) -> float
 
 
 @kernel(inlined=True)
-def usable(score: float, slope: float, shove: float) -> bool:
+def usable(score: float, slope: float, shove: float, limit: float) -> bool:
     """Whether none of a row's numbers is an overflow on its way: one comparison for all, which NaN fails."""
     a, b, c = float(score), float(slope), float(shove)  # Python's numbers overflow without a warning, NumPy's with one
-    return a * a + b * b + c * c <= s.HUGE * s.HUGE
+    return a * a + b * b + c * c <= limit
 
 
 @kernel(light=True)
@@ -283,7 +283,7 @@ def learn(
         step = geometry.step(c * rate if power == 0.0 else c * rate / (rounds + 1.0) ** power, norm2)
         slope = geometry.slope(loss, score, target, step * norm2)
         suffered = c * loss.value(score, target)
-        if not (usable(score, slope, step * slope) and norm2 <= s.HUGE):
+        if not (usable(score, slope, step * slope, s.HUGE * s.HUGE) and norm2 <= s.HUGE):
             break
         before, after = 0.0, 0.0
         if general is not None:

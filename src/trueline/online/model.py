@@ -27,7 +27,7 @@ from .engine import NO_ORDER, learn, means, scores
 from .heads import Heads
 from .mistakes import keep
 from .named import Layout
-from .narrow import learn_narrow
+from .narrow import fixed_numbers, learn_narrow
 from .sums import Sums, add_rows
 
 APART = 8192  # rows from which the moments are worth a thread of their own
@@ -71,6 +71,7 @@ class OnlineModel(Heads, ByName):
         self.geometry = geometry
         linked, adaptive, normed = state.flags(geometry)
         self.general = geometry if linked or adaptive or l1 + l2 > 0.0 or batch > 1 else None
+        self._fixed = fixed_numbers(self.loss, geometry, intercept)
         self.rate = rate
         self.l1, self.l2 = float(l1), float(l2)
         self.fit_intercept, self.certified, self.average = bool(intercept), bool(certificate), bool(average)
@@ -116,7 +117,8 @@ class OnlineModel(Heads, ByName):
 
     def __setstate__(self, saved: dict[str, Any]) -> None:
         # An unpickled array may be a read-only map of a file.
-        self.__dict__ |= saved | {"_due": np.array(saved["_due"])}
+        fixed = fixed_numbers(saved["loss"], saved["geometry"], saved["fit_intercept"])
+        self.__dict__ |= saved | {"_due": np.array(saved["_due"]), "_fixed": fixed}
 
     def fresh(self) -> OnlineModel:
         """The same learner before its first example."""
@@ -192,7 +194,16 @@ class OnlineModel(Heads, ByName):
         for h, head in enumerate(self.heads):
             if narrow:
                 reached = learn_narrow(
-                    rows, targets[h], start, stop, self.loss, self.geometry, head.table, head.numbers, out[h]
+                    rows,
+                    targets[h],
+                    start,
+                    stop,
+                    self.loss,
+                    self.geometry,
+                    self._fixed,
+                    head.table,
+                    head.numbers,
+                    out[h],
                 )
             else:
                 reached = learn(
