@@ -43,6 +43,13 @@ def reports(tmp_path_factory):
     assert main(["fit", source, "-t", "rent", "-q", "--holdout", "0.2", "--report", str(folder / "fit.html")]) == 0
     assert main(["fit", source, "-t", "let_quickly", "-q", "--report", str(folder / "logistic.html")]) == 0
     assert main(["stream", source, "-t", "rent", "-q", "--report", str(folder / "stream.html")]) == 0
+    rng = np.random.default_rng(4)
+    a, b = rng.normal(size=500), rng.normal(size=500)
+    kind = np.array(["low", "mid", "top"])[np.argmax([a, b, -a], axis=0)]
+    pl.DataFrame({"a": a, "b": b, "kind": kind}).write_csv(folder / "three.csv")
+    assert main(["fit", str(folder / "three.csv"), "-t", "kind", "--penalty", "ridge", "--alpha", "0.1", "-q", "--report", str(folder / "several.html")]) == 0  # fmt: skip
+    pl.DataFrame({"a": a, "b": b, "n": rng.poisson(np.exp(0.4 * a))}).write_csv(folder / "n.csv")
+    assert main(["fit", str(folder / "n.csv"), "-t", "n", "--loss", "poisson", "-q", "--report", str(folder / "counts.html")]) == 0  # fmt: skip
     return folder
 
 
@@ -69,13 +76,41 @@ def test_reports_are_small_and_whole(reports):
         "Learning curve" in (reports / "stream.html").read_text() and "regret" in (reports / "stream.html").read_text()
     )
     assert "Calibration" in (reports / "logistic.html").read_text()
+    assert "RMSE" in fit and "r squared" not in fit and "How large the errors are" in fit
+    counts = (reports / "counts.html").read_text()
+    assert "the logarithm of n" in counts and "normal distribution" not in counts
+    several = (reports / "several.html").read_text()
+    assert "Which class is taken for which" in several and "predicted" in several
+    assert "<th>low</th><th>mid</th><th>top</th>" in several  # a column a class
+
+
+def test_the_last_row_of_a_stream_is_in_its_report(reports):
+    rows = pl.read_csv(RENTS).height
+    assert f"<td>{rows:,}</td>" in (reports / "stream.html").read_text()
+
+
+def test_the_sample_says_how_it_was_chosen(tmp_path):
+    from trueline.cli.fitting import Asked, fit
+    from trueline.cli.story import sample_pictures
+
+    for loss, how in (("squared", "chosen by hash in the same scan"), ("huber", "evenly spaced in their order")):
+        fitted = fit(Asked(str(RENTS), "rent", loss=loss, sample=100))
+        assert all(f"A sample of 100 of the {fitted.n:,} rows, {how}." in p.caption for p in sample_pictures(fitted))
+
+
+def test_figures_name_apart_what_shares_both_ends():
+    rows = [{"term": f"a_column_that_is_number_{k}_of_many_more_of_them", "estimate": float(k)} for k in range(1, 9)]
+    drawn = figures.coefficients([*rows, {"term": "silent", "estimate": 0.0}], None, "y")
+    assert len(set(re.findall(r'text-anchor="end">([^<]*)<', drawn))) == 8 and "silent" not in drawn
+    shares = np.eye(3) * 0.5 + 0.5 / 3
+    assert figures.confusion(shares, ["a", "<b>", "c"]).count("<rect") == 9
 
 
 @pytest.mark.skipif(not CHROMIUM.exists(), reason="no Chromium here: apt-get install chromium runs this test")
 def test_every_figure_is_drawn_in_a_browser_and_the_console_is_clean(reports, tmp_path):
     from playwright.sync_api import sync_playwright
 
-    wanted = {"fit": 7, "logistic": 3, "stream": 1}
+    wanted = {"fit": 8, "logistic": 3, "stream": 1, "several": 4, "counts": 4}
     with sync_playwright() as play:
         browser = play.chromium.launch(executable_path=str(CHROMIUM), args=FLAGS)
         try:
@@ -105,6 +140,14 @@ def test_every_figure_is_drawn_in_a_browser_and_the_console_is_clean(reports, tm
                     ground[scheme] = tab.evaluate("getComputedStyle(document.body).backgroundColor")
                     tab.close()
                 assert ground["light"] != ground["dark"]
+            paper = browser.new_page(viewport={"width": 690, "height": 1000})
+            paper.emulate_media(media="print")
+            paper.goto((reports / "fit.html").as_uri())
+            tops = paper.eval_on_selector_all(".grid2 figure", "all => all.map(f => f.getBoundingClientRect().top)")
+            assert len(tops) == 4 and tops[0] == tops[1] and tops[2] == tops[3]  # two abreast on paper
+            styles = "all => all.map(f => getComputedStyle(f).breakInside)"
+            assert set(paper.eval_on_selector_all("figure, .whole, .proof", styles)) == {"avoid"}
+            paper.close()
             phone = browser.new_page(viewport={"width": 390, "height": 800})
             phone.goto((reports / "fit.html").as_uri())
             assert phone.evaluate("document.documentElement.scrollWidth <= window.innerWidth")
@@ -274,5 +317,5 @@ def test_each_of_several_classes_has_its_picture_and_its_name_is_escaped(capsys,
     html = tmp_path / "r.html"
     assert main(["fit", str(tmp_path / "t.csv"), "-t", "k", "--report", str(html), "-q"]) == 0
     made = html.read_text()
-    assert made.count("<svg") == 3 and "Coefficients: high" in made and "the score of &lt;script&gt;" in made
+    assert made.count("<svg") == 4 and "Coefficients: high" in made and "the score of &lt;script&gt;" in made
     assert "<script" not in made

@@ -111,14 +111,19 @@ def plain(label: Any) -> str:
     return str(int(label)) if isinstance(label, float) and label.is_integer() else str(label)
 
 
+def metric_name(name: str) -> str:
+    """A measure as people write it."""
+    known = {"rmse": "RMSE", "mae": "MAE", "r_squared": "R²", "auc": "AUC", "brier": "Brier score"}
+    return known.get(name, name.replace("_", " "))
+
+
 def told(metrics: list[dict[str, Any]], n: int, target: str) -> str:
     """The metrics as a table."""
     from ..report.text import number, table
     from .console import paint, width
 
-    names = {"rmse": "RMSE", "mae": "MAE", "r_squared": "R²", "auc": "AUC", "log_loss": "log loss"}
     columns = [
-        [names.get(metric["name"], metric["name"].replace("_", " ")) for metric in metrics],
+        [metric_name(metric["name"]) for metric in metrics],
         *([number(metric[side]) for metric in metrics] for side in ("value", "low", "high")),
     ]
     body = table([f"{target}, {n:,} rows", "value", "95 % from", "to"], columns, room=width(), paint=paint)

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ..report.text import NAMES, align, columns_of, name_room, number, p_value, table
+from ..report.text import NAMES, align, by_class, columns_of, name_room, number, p_value, printable, table
 from .console import paint
 
 SHOWN = 60  # rows of a coefficient table on the screen; --json and the report have more
@@ -27,9 +27,9 @@ def coefficient_rows(opened: Any) -> list[dict[str, Any]]:
     several = len(coef) > 1
     made = []
     for k, row in enumerate(coef):
-        tag = f" → {opened.classes[k]}" if several and k < len(opened.classes) else ""
-        made.append(_plain_row(f"(intercept){tag}", float(constant[k])))
-        made += [_plain_row(f"{name}{tag}", float(value)) for name, value in zip(opened.names, row)]
+        label = opened.classes[k] if several and k < len(opened.classes) else None
+        made.append(_plain_row("(intercept)", float(constant[k]), label))
+        made += [_plain_row(name, float(value), label) for name, value in zip(opened.names, row)]
     return made
 
 
@@ -44,9 +44,9 @@ def linear_rows(record: Any) -> list[dict[str, Any]]:
     constant = np.broadcast_to(np.ravel(record.intercept), (len(coef),))
     made = []
     for k, row in enumerate(coef):
-        tag = "" if len(coef) == 1 else f" → {(record.classes or record.targets)[k]}"
-        made.append(_plain_row(f"(intercept){tag}", float(constant[k])))
-        made += [_plain_row(f"{term}{tag}", float(value)) for term, value in zip(record.terms, row)]
+        label = None if len(coef) == 1 else (record.classes or record.targets)[k]
+        made.append(_plain_row("(intercept)", float(constant[k]), label))
+        made += [_plain_row(term, float(value), label) for term, value in zip(record.terms, row)]
     return made
 
 
@@ -68,8 +68,11 @@ def summary_rows(summary: Any) -> list[dict[str, Any]]:
     return made
 
 
-def _plain_row(term: str, value: float) -> dict[str, Any]:
-    return {"term": term, "estimate": value, "std_error": None, "t": None, "p": None, "low": None, "high": None}
+def _plain_row(term: str, value: float, label: Any = None) -> dict[str, Any]:
+    """A coefficient alone; of one class among several, ``column`` and ``class`` say which."""
+    of = {} if label is None else {"column": term, "class": label}
+    name = term if label is None else f"{term} → {label}"
+    return {"term": name, "estimate": value, **dict.fromkeys(("std_error", "t", "p", "low", "high")), **of}
 
 
 SPARE = ("t", "std_error", "p")  # columns that a narrow screen goes without, in this order
@@ -85,6 +88,8 @@ HEADS = {
 
 def coefficient_table(rows: list[dict[str, Any]], room: int) -> str:
     """The table for the screen; where names would have to be cut, numbers give a digit or two, then columns go."""
+    if side := _by_class(rows, room):
+        return side
     shown = rows[:SHOWN]
     full = any(row["std_error"] is not None for row in shown)
     kept = list(HEADS) if full else ["estimate"]
@@ -103,6 +108,18 @@ def coefficient_table(rows: list[dict[str, Any]], room: int) -> str:
     gone = [HEADS[name] for name in kept if HEADS[name] not in heads]
     more += [f"not shown: {', '.join(gone)}"] if gone else []
     return text + (f"\n{'; '.join(more)} (--json shows all)" if more else "")
+
+
+def _by_class(rows: list[dict[str, Any]], room: int) -> str:
+    """A column a class, where there are several and the screen has room for them; otherwise nothing."""
+    labels, terms, values = by_class(rows)
+    for digits in (5, 4, 3) if labels else ():
+        columns = [[number(v, digits) for v in column[:SHOWN]] for column in values]
+        names, heads = terms[:SHOWN], ["term", *map(printable, labels)]
+        if name_room(heads, [names, *map(align, columns)], room) >= min(16, max(map(columns_of, ["term", *names]))):
+            more = f"\n… and {len(terms) - SHOWN:,} more (--json shows all)" if len(terms) > SHOWN else ""
+            return table(heads, [names, *columns], room=room, paint=paint) + more
+    return ""
 
 
 def _columns(rows: list[dict[str, Any]], names: list[str], digits: int) -> tuple[list[str], list[list[str]]]:

@@ -7,9 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from .svg import Axes, escape
+from .svg import Axes, escape, label
+from .text import shortened
 
 SHOWN = 40  # coefficients in the plot; the table below it has them all
+NAME = 30  # characters of a name beside a drawing
+CONFUSED = 12  # classes in a table of which is taken for which
 CELLS = 44  # cells a side of a binned figure
 STYLES = ("one", "two", "three", "four", "five", "six")
 
@@ -24,14 +27,15 @@ def coefficients(rows: Sequence[dict[str, Any]], scales: dict[str, float] | None
         low, high = (row.get(side) for side in ("low", "high"))
         low, high = (np.nan if v is None else v * unit for v in (low, high))
         drawn.append((row["term"], row["estimate"] * unit, low, high))
+    drawn = [item for item in drawn if item[1] != 0.0] or drawn  # what a penalty silenced is not drawn
     drawn.sort(key=lambda item: -abs(item[1]))
     left_out = len(drawn) - SHOWN
     drawn = drawn[:SHOWN]
     every = np.array([v for item in drawn for v in item[1:] if np.isfinite(v)] + [0.0])
     low, high = float(every.min()), float(every.max())
     margin = 0.04 * (high - low or 1.0)
-    longest = max((len(item[0]) for item in drawn), default=8)
-    left = int(min(210, 24 + 6.6 * longest))
+    names = shortened([item[0] for item in drawn], NAME)
+    left = int(min(220, 24 + 6.6 * max(map(len, names), default=8)))
     height = 24 * max(len(drawn), 1) + 62
     axes = Axes(
         (low - margin, high + margin),
@@ -41,13 +45,12 @@ def coefficients(rows: Sequence[dict[str, Any]], scales: dict[str, float] | None
         x_name="coefficient" if scales is None else f"effect of one standard deviation of the column on {target}",
     )
     axes.frame(y_ticks=[]).rule(x=0.0)
-    for at, (term, estimate, a, b) in enumerate(drawn):
+    for at, (name, (_, estimate, a, b)) in enumerate(zip(names, drawn)):
         clear = not (a <= 0.0 <= b) if np.isfinite(a) and np.isfinite(b) else True
         style = "one" if clear else "quiet"
         if np.isfinite(a) and np.isfinite(b):
             axes.line([a, b], [at, at], style)
         axes.points(estimate, at, style, 4.0)
-        name = term if len(term) <= 28 else f"{term[:13]}…{term[-14:]}"
         axes.over.append(
             f'<text class="tick" x="{left - 8}" y="{float(axes.py(at)) + 4:.1f}" text-anchor="end">{escape(name)}</text>'
         )
@@ -64,17 +67,70 @@ def observed(fitted: np.ndarray, y: np.ndarray, target: str) -> str:
     return axes.done("Fitted against observed")
 
 
-def residuals(fitted: np.ndarray, residual: np.ndarray, target: str) -> str:
-    """Residuals against fitted, binned, with their running median: a bend says that a line is not enough."""
-    axes = Axes(_ends(fitted), _ends(residual), size=(460, 400), x_name=f"fitted {target}", y_name="residual").frame()
+def residuals(fitted: np.ndarray, residual: np.ndarray, target: str, scaled: bool = False) -> str:
+    """Residuals against fitted, binned, with their running centre: a bend says that a line is not enough.
+
+    Scaled ones, as of counts, have a skewed spread whose mean, and not the median, is 0.
+    """
+    name = "residual / its expected deviation" if scaled else "residual"
+    axes = Axes(
+        _ends(fitted), _ends(residual), size=(460, 400), margins=(30, 16, 44, 58), x_name=f"fitted {target}", y_name=name
+    ).frame()  # fmt: skip
     _binned(axes, fitted, residual)
     axes.rule(y=0.0, dashed=True)
     order = np.argsort(fitted, kind="stable")
     groups = [g for g in np.array_split(order, min(24, max(1, len(order) // 20))) if len(g)]
     if len(groups) > 2:
-        axes.line([fitted[g].mean() for g in groups], [np.median(residual[g]) for g in groups], "two")
-        axes.legend([("running median", "two", False)], at=(axes.left + 8.0, axes.top + 14.0))
+        centre = np.mean if scaled else np.median
+        axes.line([fitted[g].mean() for g in groups], [centre(residual[g]) for g in groups], "two")
+        axes.legend([(f"running {'mean' if scaled else 'median'}", "two", False)])
     return axes.done("Residuals against fitted")
+
+
+def sizes(residual: np.ndarray, target: str) -> str:
+    """How large the errors are: the share of rows that are predicted to within so much."""
+    size = np.sort(np.abs(residual))
+    at = np.unique(np.linspace(0, len(size) - 1, min(len(size), 200)).round().astype(int))
+    top = float(np.quantile(size, 0.99)) * 1.12
+    axes = Axes(
+        (0.0, 1.0), (0.0, top), size=(460, 400), x_name="share of the rows", y_name=f"error of {target}, at most"
+    ).frame()
+    axes.line((at + 0.5) / len(size), np.where(size[at] <= top, size[at], np.nan), "one")
+    for share, said in ((0.5, "half"), (0.9, "90 %"), (0.95, "95 %")):
+        value = float(np.quantile(size, share))
+        axes.line([0.0, share, share], [value, value, 0.0], "ink", dashed=True, thin=True)
+        axes.points(share, value, "one", 4.0)
+        low = 13.0 if share == 0.9 else -6.0  # below its line, where the next one is near
+        axes.note(0.02, value, f"{said} within {label(float(f'{value:.3g}'))}", dy=low)
+    return axes.done("How large the errors are")
+
+
+def confusion(shares: np.ndarray, names: Sequence[str]) -> str:
+    """Which class is taken for which: a row is an observed class, its cells the shares that were predicted as each."""
+    count = len(names)
+    told = shortened(list(map(str, names)), 14)
+    left = int(38 + 6.8 * max(map(len, told)))
+    side = max(34, 240 // count)
+    size = (max(460, left + 52 * count + 16), 62 + side * count)
+    axes = Axes((0.0, count), (count, 0.0), size=size, margins=(48, 16, 14, left), x_name="", y_name="observed")
+    axes.frame(x_ticks=[], y_ticks=[])
+    for i in range(count):
+        middle = float(axes.px(i + 0.5))
+        axes.over.append(f'<text class="tick" x="{middle:.1f}" y="40" text-anchor="middle">{escape(told[i])}</text>')
+        axes.note(0.0, i + 0.5, told[i], anchor="end", dx=-8, dy=4)
+        for j in range(count):
+            x, y = float(axes.px(j)), float(axes.py(i))
+            wide, high = float(axes.px(j + 1)) - x - 2, float(axes.py(i + 1)) - y - 2
+            style = "one" if i == j else "two"
+            axes.marks.append(
+                f'<rect class="cell {style}" x="{x + 1:.1f}" y="{y + 1:.1f}" width="{wide:.1f}" height="{high:.1f}" '
+                f'rx="3" fill-opacity="{0.06 + 0.5 * shares[i, j]:.2f}"/>'
+            )
+            axes.note(j + 0.5, i + 0.5, f"{shares[i, j]:.0%}".replace("%", " %"), style="name", anchor="middle", dy=4)
+    axes.over.append(
+        f'<text class="name" x="{float(axes.px(count / 2)):.0f}" y="18" text-anchor="middle">predicted</text>'
+    )
+    return axes.done("Which class is taken for which")
 
 
 def quantiles(residual: np.ndarray) -> str:
@@ -136,7 +192,8 @@ def scores(probability: np.ndarray, outcome: np.ndarray, names: tuple[str, str])
 def path(alphas: np.ndarray, coefs: np.ndarray, terms: Sequence[str], best: float | None, name: str) -> str:
     """Coefficients (in units of the columns' deviations) as the penalty falls; the twelve largest are named."""
     order = np.argsort(-np.abs(coefs).max(axis=0), kind="stable")[:SHOWN]
-    right = int(min(160, 20 + 6.4 * max((len(terms[j]) for j in order[:12]), default=4)))
+    short = dict(zip(order[:12], shortened([terms[j] for j in order[:12]], 22)))
+    right = int(min(170, 20 + 6.4 * max(map(len, short.values()), default=4)))
     axes = Axes(
         (float(alphas.max()), float(alphas.min())), _ends(coefs), size=(720, 360), margins=(14, right, 44, 62), x_log=True,
         x_name=f"{name} penalty, falling to the right", y_name="coefficient × deviation",
@@ -148,27 +205,27 @@ def path(alphas: np.ndarray, coefs: np.ndarray, terms: Sequence[str], best: floa
         style = STYLES[rank % len(STYLES)] if rank < 12 else "quiet"
         axes.line(alphas, coefs[:, j], style, thin=rank >= 12)
         if rank < 12:
-            named.append((float(axes.py(coefs[last, j])), terms[j], style))
+            named.append((float(axes.py(coefs[last, j])), short[j], style))
     at = -1e9
     for place, term, style in sorted(named):
         at = max(place, at + 13.0)  # names keep their order and never overlap
         axes.over.append(
-            f'<text class="tick {style}" x="{axes.width - right + 6}" y="{at + 4:.1f}">{escape(term[:22])}</text>'
+            f'<text class="tick {style}" x="{axes.width - right + 6}" y="{at + 4:.1f}">{escape(term)}</text>'
         )
     if best is not None:
         axes.rule(x=best, dashed=True)
     return axes.done(f"{name} path")
 
 
-def cross_validation(curves: Sequence[dict[str, Any]]) -> str:
+def cross_validation(curves: Sequence[dict[str, Any]], quantity: str = "mean squared error") -> str:
     """Cross-validated error along the penalty, a band of one standard error, the best marked."""
     alphas = np.concatenate([c["alphas"] for c in curves])
     every = np.concatenate([np.r_[c["mean"] - c["error"], c["mean"] + c["error"]] for c in curves])
     level = [c["level"] for c in curves if c.get("level") is not None]
     steep = bool((every > 0).all()) and float(every.max()) > 8.0 * float(every.min())
     axes = Axes(
-        (float(alphas.min()), float(alphas.max())), _ends(np.r_[every, level], log=steep), size=(720, 300), margins=(30, 20, 44, 62),
-        x_log=True, y_log=steep, x_name="penalty alpha", y_name="cross-validated mean squared error",
+        (float(alphas.max()), float(alphas.min())), _ends(np.r_[every, level], log=steep), size=(720, 300), margins=(30, 20, 44, 62),
+        x_log=True, y_log=steep, x_name="penalty alpha, falling to the right", y_name=f"cross-validated {quantity}",
     ).frame()  # fmt: skip
     entries = []
     for curve, style in zip(curves, STYLES):

@@ -9,10 +9,12 @@ from pathlib import Path
 from typing import Any
 
 from .svg import escape
-from .text import align, number, p_value
+from .text import align, by_class, number, p_value
 from .words import explain, verdict
 
 ROWS = 500  # rows of a table in the report; the model file has them all
+WHOLE = 16  # rows of a table that paper does not break
+ABREAST = 8  # classes side by side
 
 
 @dataclasses.dataclass
@@ -121,6 +123,11 @@ def _coefficients(story: Story) -> str:
     rows = story.coefficients
     if not rows:
         return ""
+    labels, terms, values = by_class(rows)
+    if 0 < len(labels) <= ABREAST:
+        body = [[term, *map(number, line)] for term, line in zip(terms, zip(*values))]
+        more = f"<p>{len(terms) - ROWS:,} more are in the model file.</p>" if len(terms) > ROWS else ""
+        return _table(("Coefficients", ["term", *labels], body)) + more
     shown = rows[:ROWS]
     full = any(row.get("std_error") is not None for row in shown)
     names = ["estimate", "std_error", "t", "p", "low", "high"] if full else ["estimate"]
@@ -134,7 +141,8 @@ def _coefficients(story: Story) -> str:
         lines.append(f"<tr{' class=unclear' if unclear else ''}><td>{escape(row['term'])}</td>{cells}</tr>")
     more = f"<p>{len(rows) - ROWS:,} more are in the model file.</p>" if len(rows) > ROWS else ""
     head = "".join(f"<th>{name}</th>" for name in ["term", *heads])
-    return f'<h2>Coefficients</h2><div class="scroll"><table><thead><tr>{head}</tr></thead><tbody>{"".join(lines)}</tbody></table></div>{more}'
+    whole = " whole" if len(shown) <= WHOLE else ""
+    return f'<h2>Coefficients</h2><div class="scroll{whole}"><table><thead><tr>{head}</tr></thead><tbody>{"".join(lines)}</tbody></table></div>{more}'
 
 
 def _table(given: tuple[str, Sequence[str], Sequence[Sequence[str]]]) -> str:
@@ -148,7 +156,8 @@ def _table(given: tuple[str, Sequence[str], Sequence[Sequence[str]]]) -> str:
         + "</tr>"
         for at in range(len(shown))
     )
-    return f'<h2>{escape(title)}</h2><div class="scroll"><table><thead><tr>{head}</tr></thead><tbody>{lines}</tbody></table></div>'
+    whole = " whole" if len(shown) <= WHOLE else ""
+    return f'<h2>{escape(title)}</h2><div class="scroll{whole}"><table><thead><tr>{head}</tr></thead><tbody>{lines}</tbody></table></div>'
 
 
 def _foot(story: Story) -> str:

@@ -35,6 +35,15 @@ def number(value: Any, digits: int = 5) -> str:
     return f"{value:.0f}" if "e" in text else text  # rounded up to a digit more
 
 
+def by_class(rows: Sequence[dict[str, Any]]) -> tuple[list[str], list[str], list[list[Any]]]:
+    """(classes, terms, a column of estimates a class) of rows that tell their class; empty where they do not."""
+    if not rows or "class" not in rows[0]:
+        return [], [], []
+    table = {(row["class"], row["column"]): row["estimate"] for row in rows}
+    labels, terms = (list(dict.fromkeys(row[key] for row in rows)) for key in ("class", "column"))
+    return list(map(str, labels)), terms, [[table.get((label, term)) for term in terms] for label in labels]
+
+
 def p_value(p: Any) -> str:
     """A p-value as people write it."""
     if p is None or math.isnan(p):
