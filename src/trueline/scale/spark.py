@@ -4,18 +4,23 @@ Rows of bytes come to the driver and are merged there in the common tree. Where 
 comfortably on a driver, executors first merge groups of 32 (``applyInArrow``). Spark takes the rows of each task once,
 whichever attempt finished first, so that a retried or speculative task never counts twice.
 
-Handing rows to Python is most of a job, and Spark writes an Arrow column at a time for each row: where all columns are
-doubles they are handed over as one array a row, which costs about half and arrives as a matrix.
+Handing rows to Python is most of a job. Where they are those of Parquet files the workers read these themselves
+(``spark_files``). Elsewhere, as Spark writes an Arrow column at a time for each row, a table of doubles is handed over as one
+array a row, which costs about half and arrives as a matrix, in batches that stay in the processor's cache.
 """
 
 from __future__ import annotations
 
+import contextlib
+import copy
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
-from ..errors import UsageError
+from ..errors import DataError, UsageError
+from .spark_files import ELSEWHERE, Piece, Rows, parts_of
+from .spark_workers import settled
 from .tables import Task, answer, merged, opened, plain_errors, tree
 
 ANSWER = "number int, answer binary"
@@ -23,6 +28,7 @@ GROUP = 32
 DRIVER_BYTES = 1 << 28  # a thousand answers may take this much of the driver's memory
 BATCH_BYTES = 1 << 23  # Arrow batches are joined up to this size: Spark's own are small
 ROWS_BYTES = 1 << 20  # and those of arrays up to this one: they are not made into tables
+HANDED_BYTES = 1 << 19  # of a batch of arrays: what Spark writes it in stays in the cache
 
 
 class SparkTable:
@@ -38,9 +44,16 @@ class SparkTable:
         self.source = source
         empty: Any = pl.from_arrow(_arrow_schema(source.schema).empty_table())
         self.declared: dict[str, Any] = dict(empty.schema)
+        self.types = {field.name: field.dataType.simpleString() for field in source.schema.fields}
+        self.parts: list[list[Piece]] | None = None  # of files, where the workers read them
+        self.jobs = 0
 
     def select(self, columns: Sequence[str]) -> SparkTable:
-        return SparkTable(self.source.select(*map(_quoted, columns)))
+        table = copy.copy(self)
+        table.source = self.source.selectExpr(*map(_quoted, columns))
+        table.declared = {name: self.declared[name] for name in columns}
+        table.types = {name: self.types[name] for name in columns}
+        return table
 
     def keep(self, options: dict[str, Any]) -> SparkTable:
         """Itself: to hand the encoded rows back, and over again at every job, costs more than to encode them again."""
@@ -48,20 +61,37 @@ class SparkTable:
 
     def combine(self, task: Task, size: int) -> bytes:
         with plain_errors("Spark"):
-            rows, width = self.source, 0
-            if all(str(dtype) == "Float64" for dtype in self.declared.values()):
-                from pyspark.sql.functions import array
+            if getattr(task, "in_order", False):  # it is the user who divides and orders such rows
+                return opened(tree(task, self._handed_over(task, size)))
+            if self.jobs == 0:
+                self.parts = parts_of(self.source, self.types)
+            self.jobs += 1
+            found = None if self.parts is None else self._read(task, size, self.parts)
+            if found is None:
+                self.parts, found = None, self._handed_over(task, size)
+            return opened(tree(task, found))
 
-                rows, width = rows.select(array(*map(_quoted, self.declared)).alias("row")), len(self.declared)
-            answers = rows.mapInArrow(_Mapped(task, width), ANSWER)
-            if size * 1000 > DRIVER_BYTES:
-                from pyspark.sql.functions import col, floor
+    def _read(self, task: Task, size: int, parts: list[list[Piece]]) -> list[bytes] | None:
+        """The answers of workers that read the files; None where one of them does not see what was listed."""
+        numbers = self.source.sparkSession.range(0, len(parts), 1, len(parts))
+        found = _answers(numbers.mapInArrow(_Read(task, parts, self.types), ANSWER), task, size)
+        if ELSEWHERE not in found:
+            return found
+        if self.jobs > 1:  # earlier jobs counted in other partitions, and perhaps other rows
+            raise DataError(
+                "the files of the Spark table changed during the fit, or a worker does not see them; fit again",
+                where="source",
+            )
+        return None
 
-                grouped = answers.groupBy(floor(col("number") / GROUP))
-                answers = grouped.applyInArrow(_merger(task), ANSWER)
-            found = answers.toArrow().sort_by("number")
-            assert len(found.column("number").unique()) == len(found), "Spark gave the answer of a partition twice"
-            return opened(tree(task, found.column("answer").to_pylist()))
+    def _handed_over(self, task: Task, size: int) -> list[bytes]:
+        """The answers of workers to which Spark gives its rows."""
+        rows, width = self.source, 0
+        if all(str(dtype) == "Float64" for dtype in self.declared.values()):
+            width = len(self.declared)
+            rows = rows.selectExpr(f"array({', '.join(map(_quoted, self.declared))}) AS row")
+        with _batches_of(rows.sparkSession, max(256, HANDED_BYTES // (8 * width)) if width else 0):
+            return _answers(rows.mapInArrow(_Mapped(task, width), ANSWER), task, size)
 
     def head(self, rows: int) -> Any:
         import polars as pl
@@ -92,6 +122,51 @@ class _Mapped:
         number = _number()
         pieces = _matrices(batches, self.width) if self.width else _tables(batches)
         yield _row(number, answer(self.task, number, pieces))
+        settled()
+
+
+class _Read:
+    """A partition's number to one row with the answer of the files' rows that it stands for."""
+
+    def __init__(self, task: Task, parts: list[list[Piece]], types: dict[str, str]) -> None:
+        self.task, self.parts, self.types = task, parts, types
+
+    def __call__(self, batches: Iterator[Any]) -> Iterator[Any]:
+        for _ in batches:
+            pass  # a worker that leaves rows unread is not used again
+        number = _number()
+        rows = Rows(number, self.parts[number], self.types)
+        raw = answer(self.task, number, rows)
+        rows.check()
+        yield _row(number, ELSEWHERE if rows.elsewhere else raw)
+        settled()
+
+
+def _answers(answers: Any, task: Task, size: int) -> list[bytes]:
+    """The rows of bytes in the order of their partitions; large ones merged by groups first."""
+    if size * 1000 > DRIVER_BYTES:
+        from pyspark.sql.functions import col, floor
+
+        grouped = answers.groupBy(floor(col("number") / GROUP))
+        answers = grouped.applyInArrow(_merger(task), ANSWER)
+    found = answers.toArrow().sort_by("number")
+    assert len(found.column("number").unique()) == len(found), "Spark gave the answer of a partition twice"
+    return list(found.column("answer").to_pylist())
+
+
+@contextlib.contextmanager
+def _batches_of(session: Any, rows: int) -> Iterator[None]:
+    """Arrow batches of at most this many rows, for one query; 0 leaves them as they are."""
+    name = "spark.sql.execution.arrow.maxRecordsPerBatch"
+    before = int(session.conf.get(name)) if rows else 0
+    if not rows or 0 < before <= rows:
+        yield
+        return
+    session.conf.set(name, rows)
+    try:
+        yield
+    finally:
+        session.conf.set(name, before)
 
 
 def _merger(task: Task) -> Callable[[Any], Any]:
@@ -101,7 +176,8 @@ def _merger(task: Task) -> Callable[[Any], Any]:
         import pyarrow
 
         rows = table.sort_by("number")
-        made = merged(task, rows.column("answer").to_pylist())
+        answers = rows.column("answer").to_pylist()
+        made = ELSEWHERE if ELSEWHERE in answers else merged(task, answers)
         return pyarrow.Table.from_batches([_row(rows.column("number")[0].as_py(), made)])
 
     return merge

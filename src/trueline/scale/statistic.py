@@ -55,7 +55,7 @@ def encoder_of(
     """
     if isinstance(tables, Encoded):
         return tables
-    described = f"partition {number}"
+    described = getattr(tables, "describe", f"partition {number}")
     tables = (table for table in tables if len(table))
     first = next(tables, None)
     if first is None:

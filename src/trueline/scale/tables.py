@@ -1,6 +1,7 @@
 """What an engine must offer, and how a refusal travels from a partition to the caller.
 
-A *task* is a picklable object with ``run(number, tables) -> bytes`` for one partition and ``merge(answers) -> bytes``.
+A *task* is a picklable object with ``run(number, tables) -> bytes`` for one partition and ``merge(answers) -> bytes``;
+one that says ``in_order`` gets the partitions that the user made, others may get the rows divided otherwise.
 An engine runs it on every partition and merges the answers in a tree whose shape depends on the number of
 partitions alone, so that the same partitioning gives the same bits. A partition that refuses its rows answers with
 the refusal instead of raising: an engine would retry it, and bury the sentence under its own traceback.

@@ -10,7 +10,7 @@ from __future__ import annotations
 import dataclasses
 import json
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -59,6 +59,7 @@ class Train:
     options: dict[str, Any]
     learner: Any
     names: list[str]
+    in_order: ClassVar[bool] = True  # partitions are the user's, and so is the order of their rows
 
     def run(self, number: int, tables: Any) -> bytes:
         encoder = statistic.encoder_of(number, tables, self.declared, self.options)
