@@ -169,7 +169,6 @@ def test_short_files(monkeypatch, tmp_path, text):
 
 
 def test_parquet_is_read_as_polars_reads_it(monkeypatch, tmp_path):
-    pytest.importorskip("pyarrow")
     path = tmp_path / "t.parquet"
     frame = table(5000).with_columns(
         pl.col("a").cast(pl.Float32), pl.lit(-0.0).alias("zero"), pl.col("b").alias("twin")
@@ -192,7 +191,7 @@ def test_parquet_is_read_as_polars_reads_it(monkeypatch, tmp_path):
 
 
 def test_abreast_keeps_the_order_passes_errors_on_and_ends_its_threads(monkeypatch):
-    monkeypatch.setattr(swift, "get_threads", lambda: 3)
+    monkeypatch.setattr("trueline.threads.get_threads", lambda: 3)
     before = threading.active_count()
     assert list(swift.abreast(lambda k: k * k, 20)) == [k * k for k in range(20)]
     assert list(swift.abreast(lambda k: k, 0)) == []

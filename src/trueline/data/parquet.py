@@ -1,127 +1,103 @@
-"""The row groups of a Parquet file, from its footer alone: without them Polars holds several at once.
+"""What the footer of a Parquet file says: its columns, and where the pages of each row group lie.
 
-The file ends with metadata in Thrift's compact protocol, their length in four bytes and the mark PAR1. Of the
-metadata only two fields matter here: 4, the list of row groups, and in each of these 3, its number of rows. Everything
-else is passed over by its type.
+The file ends with metadata in Thrift's compact protocol, their length in four bytes and the mark PAR1. Arrow's own
+schema, which most writers put beside Parquet's, can say that what looks like a number is none (a duration, a category).
 """
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Sequence
+from typing import Any, NamedTuple
 
-_STOP, _TRUE, _FALSE, _BYTE, _DOUBLE, _BINARY, _LIST, _SET, _MAP, _STRUCT = 0, 1, 2, 3, 7, 8, 9, 10, 11, 12
+from .thrift import fields
+
 _FOOTER = 8  # bytes: the length of the metadata and the mark
-_ROW_GROUPS, _ROWS = 4, 3  # numbers of fields
+# Numbers of fields: of the file, of an element of its schema, of a row group, of a chunk, and of the chunk's metadata.
+SCHEMA, _ROW_GROUPS, _PAIRS, _ENCRYPTED = 2, 4, 5, 8
+_TYPE, _REPEATED, _NAME, _CHILDREN, _CONVERTED, _LOGICAL = 1, 3, 4, 5, 6, 10
+_CHUNKS, _ROWS = 1, 3
+_ELSEWHERE, _METADATA = 1, 3
+_CODEC, _VALUES, _SIZE, _DATA, _DICTIONARY = 4, 5, 7, 9, 11
+_INTEGER = 10  # among logical types
+STORED = {1: "i4", 2: "i8", 4: "f4", 5: "f8"}  # physical types that are numbers
+_WHOLE = {11 + k: f"{sign}{1 << k % 4}" for k, sign in enumerate("uuuuiiii")}  # converted types that are
+_INT, _FLOAT = 2, 3  # of Arrow's types
 
 
-def group_sizes(path: str) -> list[int]:
-    """Rows of each row group."""
+class Chunk(NamedTuple):
+    """The pages of one column in one row group: where they lie, how they are packed, how many values they have."""
+
+    start: int
+    stop: int
+    codec: int
+    values: int
+
+
+class Leaf(NamedTuple):
+    """A column: its name, the type of its numbers ("" if they are none) and how they are stored; whether it may be null."""
+
+    name: str
+    kind: str
+    stored: str
+    optional: bool
+
+
+def footer(path: str) -> dict[int, Any]:
+    """All that the footer says."""
     with open(path, "rb") as file:
         size = file.seek(0, 2)
         file.seek(size - _FOOTER)
         length = int.from_bytes(file.read(4), "little")
         file.seek(size - _FOOTER - length)
-        raw = file.read(length)
-    at = number = 0
-    while True:
-        kind, number, at = _field(raw, at, number)
-        if kind == _STOP:
-            return []
-        if number == _ROW_GROUPS and kind == _LIST:
-            _, count, at = _elements(raw, at)
-            found = []
-            for _ in range(count):
-                rows, at = _rows(raw, at)
-                found.append(rows)
-            return found
-        at = _past(raw, at, kind)
+        return fields(file.read(length), 0)[0]
 
 
-def _rows(raw: bytes, at: int) -> tuple[int, int]:
-    """(rows of the group that begins here, where it ends)."""
-    rows = number = 0
-    while True:
-        kind, number, at = _field(raw, at, number)
-        if kind == _STOP:
-            return rows, at
-        if number == _ROWS:
-            rows, at = _signed(raw, at)
-        else:
-            at = _past(raw, at, kind)
+def group_sizes(path: str) -> list[int]:
+    """Rows of each row group."""
+    return [group[_ROWS] for group in footer(path).get(_ROW_GROUPS, ())]
 
 
-def _number(raw: bytes, at: int) -> tuple[int, int]:
-    """(an unsigned number of seven bits a byte, where it ends)."""
-    value = shift = 0
-    while raw[at] > 127:
-        value |= (raw[at] & 127) << shift
-        shift += 7
-        at += 1
-    return value | raw[at] << shift, at + 1
+def leaves(told: dict[int, Any]) -> list[Leaf]:
+    """The columns of a flat table; none if it is not flat, or not for everyone to read."""
+    root, *elements = told[SCHEMA]
+    nested = len(elements) != root[_CHILDREN] or any(e.get(_CHILDREN) or e.get(_REPEATED, 0) > 1 for e in elements)
+    if nested or _ENCRYPTED in told:
+        return []
+    kinds = [_kind(element) for element in elements]
+    for pair in told.get(_PAIRS, ()):
+        if pair.get(1) == b"ARROW:schema":
+            arrow = arrow_kinds(pair[2])
+            kinds = (
+                [a if a == b else "" for a, b in zip(arrow, kinds)] if len(arrow) == len(kinds) else [""] * len(kinds)
+            )
+    return [
+        Leaf(element[_NAME].decode(), kind, STORED.get(element[_TYPE], ""), element.get(_REPEATED, 0) == 1)
+        for element, kind in zip(elements, kinds)
+    ]
 
 
-def _signed(raw: bytes, at: int) -> tuple[int, int]:
-    value, at = _number(raw, at)
-    return (value >> 1) ^ -(value & 1), at
+def _kind(element: dict[int, Any]) -> str:
+    """The type of the numbers of a column, as NumPy names it, or ""."""
+    stored = STORED.get(element[_TYPE], "")
+    if _CONVERTED not in element and _LOGICAL not in element:
+        return stored
+    whole = element.get(_LOGICAL, {}).get(_INTEGER)
+    made = f"{'i' if whole[2] else 'u'}{whole[1] // 8}" if whole else _WHOLE.get(element.get(_CONVERTED, 0), "")
+    return made if stored == ("i8" if made[1:] == "8" else "i4") else ""
 
 
-def _elements(raw: bytes, at: int) -> tuple[int, int, int]:
-    """(type, how many, where the first is) of a list that begins here."""
-    kind, count = raw[at] & 15, raw[at] >> 4
-    return (kind, count, at + 1) if count < 15 else (kind, *_number(raw, at + 1))
-
-
-def _field(raw: bytes, at: int, last: int) -> tuple[int, int, int]:
-    """(type, number, where its value is) of the next field of a struct; type 0 ends it."""
-    kind, step = raw[at] & 15, raw[at] >> 4
-    return (kind, last + step, at + 1) if step or kind == _STOP else (kind, *_signed(raw, at + 1))
-
-
-def _past(raw: bytes, at: int, kind: int) -> int:
-    """Where a value of this type ends."""
-    if kind == _STRUCT:
-        # A footer is almost all structs, some forty fields for each column of each row group.
-        while raw[at]:
-            inner = raw[at] & 15
-            at += 1
-            if raw[at - 1] < 16:  # the field's number is written out
-                _, at = _number(raw, at)
-            if inner == _BINARY and raw[at] < 128:
-                at += 1 + raw[at]
-            elif _DOUBLE > inner > _BYTE:
-                while raw[at] > 127:
-                    at += 1
-                at += 1
-            else:
-                at = _past(raw, at, inner)
-        return at + 1
-    if kind in (_TRUE, _FALSE):
-        return at
-    if kind == _BYTE:
-        return at + 1
-    if kind == _DOUBLE:
-        return at + 8
-    if kind == _BINARY:
-        length, at = _number(raw, at)
-        return at + length
-    if kind in (_LIST, _SET):
-        inner, count, at = _elements(raw, at)
-        for _ in range(count):
-            at = _past_element(raw, at, inner)
-        return at
-    if kind == _MAP:
-        count, at = _number(raw, at)
-        kinds = raw[at] if count else 0
-        at += bool(count)
-        for _ in range(count):
-            at = _past_element(raw, _past_element(raw, at, kinds >> 4), kinds & 15)
-        return at
-    return _number(raw, at)[1]
-
-
-def _past_element(raw: bytes, at: int, kind: int) -> int:
-    """In a list a boolean takes a byte; as a field its type says it."""
-    return _past(raw, at, _BYTE if kind in (_TRUE, _FALSE) else kind)
+def chunks(told: dict[int, Any], place: int) -> list[Chunk]:
+    """The column at this place in every row group, in order."""
+    found = []
+    for group in told[_ROW_GROUPS]:
+        chunk = group[_CHUNKS][place]
+        about = chunk[_METADATA]
+        start = min(about[_DATA], about.get(_DICTIONARY) or about[_DATA])
+        if _ELSEWHERE in chunk or about[_VALUES] != group[_ROWS]:
+            raise ValueError("the column is kept elsewhere")
+        found.append(Chunk(start, start + about[_SIZE], about[_CODEC], about[_VALUES]))
+    return found
 
 
 def slices(paths: Sequence[str], limit: int) -> list[tuple[str, int, int]]:
@@ -130,7 +106,7 @@ def slices(paths: Sequence[str], limit: int) -> list[tuple[str, int, int]]:
     for path in paths:
         try:
             sizes = group_sizes(path)
-        except (OSError, IndexError):  # remote, or encrypted
+        except (OSError, LookupError, ValueError, RecursionError):  # remote, or encrypted
             return []
         start = 0
         for rows in sizes:
@@ -142,3 +118,41 @@ def slices(paths: Sequence[str], limit: int) -> list[tuple[str, int, int]]:
                 found.append((path, start, rows))
             start += rows
     return found
+
+
+# ---- Arrow's schema: a message of FlatBuffers, in which a table points to a list of where its fields are
+def arrow_kinds(text: bytes) -> list[str]:
+    """The types of the columns in Arrow's schema, as NumPy names them, "" for what is no plain number."""
+    import base64
+
+    raw = base64.b64decode(text)
+    if b"ARROW:extension" in raw:
+        return []
+    start = 8 if raw[:4] == b"\xff\xff\xff\xff" else 4
+    schema = _follow(raw, _slot(raw, _follow(raw, start), 2))
+    listed = _follow(raw, _slot(raw, schema, 1))
+    (count,) = struct.unpack_from("<I", raw, listed)
+    return [_arrow_kind(raw, _follow(raw, listed + 4 + 4 * k)) for k in range(count)]
+
+
+def _arrow_kind(raw: bytes, field: int) -> str:
+    kind, dictionary = _slot(raw, field, 2), _slot(raw, field, 4)
+    if dictionary or not kind or raw[kind] not in (_INT, _FLOAT):
+        return ""
+    table = _follow(raw, _slot(raw, field, 3))
+    size, sign = _slot(raw, table, 0), _slot(raw, table, 1)
+    if raw[kind] == _FLOAT:
+        return {1: "f4", 2: "f8"}.get(raw[size] if size else 0, "")
+    return f"{'i' if sign and raw[sign] else 'u'}{raw[size] // 8 if size else 0}"
+
+
+def _slot(raw: bytes, table: int, field: int) -> int:
+    """Where a field of a table is; 0 where it has its default."""
+    listed = table - struct.unpack_from("<i", raw, table)[0]
+    (size,) = struct.unpack_from("<H", raw, listed)
+    (offset,) = struct.unpack_from("<H", raw, listed + 4 + 2 * field) if 4 + 2 * field < size else (0,)
+    return table + offset if offset else 0
+
+
+def _follow(raw: bytes, at: int) -> int:
+    return at + int(struct.unpack_from("<I", raw, at)[0])

@@ -1,9 +1,9 @@
 """Files of nothing but numbers, without Polars: a command that reads one is done before Polars would be imported.
 
-CSV is read by one compiled loop on several threads, Parquet by pyarrow where that is installed. Neither knows more than
-finite numbers: a file that shows anything else at its beginning is not for here, and where that turns up later ``whole``
-stays False, for the usual reader to go on behind the rows that were given out. Rows and schema are the usual reader's, bit
-for bit.
+CSV is read by one compiled loop on several threads, Parquet page by page (pages.py). Neither knows more than finite
+numbers: a file that shows anything else at its beginning is not for here, and where that turns up later ``whole`` stays
+False, for the usual reader to go on behind the rows that were given out. Rows and schema are the usual reader's, bit for
+bit.
 """
 
 from __future__ import annotations
@@ -18,24 +18,17 @@ import numpy as np
 
 from .._jit import PLAIN
 from ..errors import TruelineError
-from ..threads import abreast, ahead, get_threads
+from ..threads import abreast
+from . import pages, parquet
 from .files import INFERENCE_ROWS, check_header, file_format
 from .numerals import lines, numerals, powers
 from .refusals import header_cells
 from .schema import Column, Schema
 from .watch import Watch
 
-_CHUNK = 1 << 22  # bytes of text, or of numbers: its rows stay in the cache until they are learned
-_LARGE = 1 << 27  # bytes of Parquet from which on Polars' faster reading outweighs its import
-_SPAN = 1 << 24  # bytes of numbers read at once: fewer, and the threads of pyarrow wait for each other
+_CHUNK = 1 << 22  # bytes of text: its rows stay in the cache until they are learned
 _PIECE = 1 << 16
-_BUFFER = 1 << 20
-_TILE = 4096  # rows whose transposition stays in the cache
 _SUFFIXES = (".csv", ".tsv", ".parquet", ".pq")
-_NUMBERS = {"double": "f8", "float": "f4"} | {
-    f"{u}int{8 * n}": f"{u or 'i'}{n}" for u in ("", "u") for n in (1, 2, 4, 8)
-}
-
 Rows = tuple[np.ndarray, np.ndarray]
 
 
@@ -92,8 +85,6 @@ def swiftly(source: Any, target: str, features: Sequence[str] | None, missing: s
         return None
     try:
         kind = file_format(path)
-        if kind == "parquet" and Path(path).stat().st_size >= _LARGE:
-            return None
         opened = _parquet(path) if kind == "parquet" else _text(path, "\t" if kind == "tsv" else ",")
     except (TruelineError, OSError, ImportError, ValueError, csv.Error):
         return None  # a refusal is the usual reader's
@@ -191,47 +182,21 @@ def _held(chunks: Iterator[Rows | None]) -> Iterator[Rows | None]:
 
 # ---- Parquet
 def _parquet(path: str) -> Any:
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    file = pq.ParquetFile(path, pre_buffer=False, buffer_size=_BUFFER)  # it would hold all of the file that it has read
-    types = {field.name: str(field.type) for field in file.schema_arrow}
-    if len(types) != file.metadata.num_columns or not all(types):
+    try:
+        told = parquet.footer(path)
+        leaves = {leaf.name: (leaf, place) for place, leaf in enumerate(parquet.leaves(told))}
+    except Exception:  # whatever a damaged footer amounts to
         return None
-    if get_threads() != pa.cpu_count():
-        pa.set_cpu_count(get_threads())
+    if len(leaves) != len(told[parquet.SCHEMA]) - 1 or not all(leaves):
+        return None
 
     def rows(chosen: list[str], target: str) -> Iterator[Rows | None]:
-        needed = [*chosen, target]
-        if not all(types[name] in _NUMBERS for name in needed):
+        needed = [leaves[name] for name in (*chosen, target)]
+        try:
+            if not all(leaf.kind for leaf, _ in needed):
+                raise pages.Odd
+            yield from pages.Numbers(path, [leaf for leaf, _ in needed], [parquet.chunks(told, k) for _, k in needed])
+        except Exception:  # what is odd, or whatever a damaged file amounts to
             yield None
-            return
-        size = max(1024, _SPAN // (8 * len(needed)))
-        step = max(1024, _CHUNK // (8 * len(needed)))
-        for batch in ahead(file.iter_batches(size, columns=needed, use_threads=True)):
-            columns = [batch.column(name) for name in needed]
-            if any(column.null_count for column in columns):
-                yield None
-                return
-            apart = [_as_it_lies(column) for column in columns]
-            labels = apart.pop()
-            for begin in range(0, len(labels), step):
-                part = [column[begin : begin + step] for column in apart]
-                y = labels[begin : begin + step] + 0.0
-                X = np.empty((len(y), len(part)))
-                for start in range(0, len(y), _TILE):
-                    tile = slice(start, start + _TILE)
-                    for j, column in enumerate(part):
-                        np.add(column[tile], 0.0, out=X[tile, j])  # −0.0 becomes 0.0, as everywhere
-                if not np.isfinite(X.sum() + y.sum()):
-                    yield None
-                    return
-                yield X, y.astype(np.float64, copy=False)
 
-    return list(types), rows
-
-
-def _as_it_lies(column: Any) -> np.ndarray:
-    """A column without nulls; Arrow's own way to NumPy would import pandas."""
-    dtype = np.dtype(_NUMBERS[str(column.type)])
-    return np.frombuffer(column.buffers()[1], dtype, len(column), column.offset * dtype.itemsize)
+    return list(leaves), rows
