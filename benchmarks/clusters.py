@@ -11,12 +11,15 @@ from that same table too, its assembler inside the clock.
 
 The limits: two independent processes that run the same task at once against one alone (what two workers can gain on this
 machine); on Spark a job that does nothing, and ``mapInArrow`` that only counts rows, handed over by columns and as one array a
-row, which is how trueline takes them (what Spark's part of each of our jobs costs by itself).
+row, which is how trueline takes them (what Spark's part of each of our jobs costs by itself). These tables are cached from
+this process; what Spark reads from Parquet files is in ``clusters_files``.
 The constants of the cost model in docs/clusters.md are measured at its own 500 columns.
 """
 
 from __future__ import annotations
 
+import contextlib
+import functools
 import multiprocessing
 import os
 import shutil
@@ -179,15 +182,10 @@ def on_dask(frame: Any, workers: int, best: dict[str, float]) -> tuple[dict[str,
         return seconds, notes
 
 
-def on_spark(frame: Any, best: dict[str, float]) -> tuple[dict[str, float], dict[str, str]]:
-    """(seconds in a local session of two threads, notes on the peers' accuracy)."""
-    from pyspark.ml.classification import LogisticRegression
-    from pyspark.ml.feature import VectorAssembler
-    from pyspark.ml.regression import LinearRegression
+@contextlib.contextmanager
+def spark_session() -> Iterator[Any]:
+    """A local session of two threads, stopped in the end."""
     from pyspark.sql import SparkSession
-    from pyspark.sql.functions import array
-
-    import trueline as tl
 
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     spark = (
@@ -200,8 +198,50 @@ def on_spark(frame: Any, best: dict[str, float]) -> tuple[dict[str, float], dict
         .getOrCreate()
     )
     spark.sparkContext.setLogLevel("ERROR")
-    notes: dict[str, str] = {}
     try:
+        yield spark
+    finally:
+        spark.stop()
+
+
+def mllib_linear(rows: Any) -> Any:
+    """MLlib's coefficients and intercept from rows of vectors."""
+    from pyspark.ml.regression import LinearRegression
+
+    made = LinearRegression(labelCol="y", solver="normal").fit(rows)
+    return made.coefficients.toArray(), made.intercept
+
+
+def mllib_logistic(rows: Any, n: int, tol: float) -> Any:
+    """MLlib's coefficients and intercept from rows of vectors."""
+    from pyspark.ml.classification import LogisticRegression
+
+    peer = LogisticRegression(labelCol="label", regParam=1.0 / n, standardization=False, tol=tol, maxIter=500)
+    made = peer.fit(rows)
+    return made.coefficients.toArray(), made.intercept
+
+
+def mllib_notes(frame: Any, best: dict[str, float], vectors: Any) -> tuple[float, dict[str, str]]:
+    """(the tolerance at which MLlib's logistic regression is near the best, notes on its accuracy)."""
+    notes: dict[str, str] = {}
+    settings = iter([1e-4, 1e-6, 1e-9, 1e-12])
+    fit = functools.partial(mllib_logistic, vectors, len(frame))
+    chosen, off = tightened(frame, "logistic", best["logistic"], settings, fit)
+    notes["logistic"] = f"MLlib tol {chosen:g}: objective above the best by {off:.1e}"
+    _, off = tightened(frame, "linear", best["linear"], iter([vectors]), mllib_linear)
+    notes["linear"] = f"MLlib normal equations: objective above the best by {off:.1e}"
+    return chosen, notes
+
+
+def on_spark(frame: Any, best: dict[str, float]) -> tuple[dict[str, float], dict[str, str]]:
+    """(seconds in a local session of two threads, notes on the peers' accuracy)."""
+    from pyspark.ml.feature import VectorAssembler
+    from pyspark.sql.functions import array
+
+    import trueline as tl
+    from trueline.scale.spark import HANDED_BYTES, _batches_of
+
+    with spark_session() as spark:
         features = [name for name in frame.columns if name.startswith("x")]
         table = spark.createDataFrame(frame).repartition(8).cache()
         table.count()
@@ -209,43 +249,37 @@ def on_spark(frame: Any, best: dict[str, float]) -> tuple[dict[str, float], dict
         vectors = vectors.select("features", "y", "label").cache()
         vectors.count()
 
-        def logistic(setting: Any, rows: Any = vectors) -> Any:
-            made = LogisticRegression(
-                labelCol="label", regParam=1.0 / len(frame), standardization=False, tol=setting, maxIter=500
-            ).fit(rows)
-            return made.coefficients.toArray(), made.intercept
-
-        def linear(rows: Any) -> Any:
-            made = LinearRegression(labelCol="y", solver="normal").fit(rows)
-            return made.coefficients.toArray(), made.intercept
-
-        chosen, off = tightened(frame, "logistic", best["logistic"], iter([1e-4, 1e-6, 1e-9, 1e-12]), logistic)
-        notes["logistic"] = f"MLlib tol {chosen:g}: objective above the best by {off:.1e}"
-        _, off = tightened(frame, "linear", best["linear"], iter([vectors]), linear)
-        notes["linear"] = f"MLlib normal equations: objective above the best by {off:.1e}"
+        chosen, notes = mllib_notes(frame, best, vectors)
 
         def counted(rows: Any) -> Any:
             def count(batches: Iterator[Any]) -> Iterator[Any]:
                 import pyarrow
 
-                total = sum(batch.num_rows for batch in batches)
-                yield pyarrow.RecordBatch.from_pydict({"n": [total]})
+                from trueline.scale.spark_workers import hastened
+
+                with hastened():
+                    total = sum(batch.num_rows for batch in batches)
+                    yield pyarrow.RecordBatch.from_pydict({"n": [total]})
 
             return rows.mapInArrow(count, "n long").toArrow().column("n").to_pylist()
+
+        def arrays() -> Any:
+            with _batches_of(spark, max(256, HANDED_BYTES // (8 * len(everything)))):
+                return counted(table.select(array(*everything).alias("row")))
 
         assembler = VectorAssembler(inputCols=features, outputCol="features")
         everything = [*features, "y"]
         seconds, results = interleaved(
             {
                 "linear": lambda: tl.LinearRegression().fit(table, target="y", features=features, folds=None),
-                "peer linear": lambda: linear(vectors),
-                "same linear": lambda: linear(assembler.transform(table)),
+                "peer linear": lambda: mllib_linear(vectors),
+                "same linear": lambda: mllib_linear(assembler.transform(table)),
                 "logistic": lambda: tl.LogisticRegression().fit(table, target="label", features=features),
-                "peer logistic": lambda: logistic(chosen, vectors),
-                "same logistic": lambda: logistic(chosen, assembler.transform(table)),
+                "peer logistic": lambda: mllib_logistic(vectors, len(frame), chosen),
+                "same logistic": lambda: mllib_logistic(assembler.transform(table), len(frame), chosen),
                 "nothing": lambda: counted(spark.range(8, numPartitions=8)),
                 "columns": lambda: counted(table.select(*everything)),
-                "arrays": lambda: counted(table.select(array(*everything).alias("row"))),
+                "arrays": arrays,
             },
             rounds=3,
         )
@@ -255,8 +289,6 @@ def on_spark(frame: Any, best: dict[str, float]) -> tuple[dict[str, float], dict
             off = objective(frame, kind, results[kind].coef_, results[kind].intercept_) / best[kind] - 1.0
             notes[f"ours {kind}"] = f"trueline above by {off:.1e}"
         return seconds, notes
-    finally:
-        spark.stop()
 
 
 def best_known(frame: Any) -> dict[str, float]:

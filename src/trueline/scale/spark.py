@@ -20,7 +20,7 @@ import numpy as np
 
 from ..errors import DataError, UsageError
 from .spark_files import ELSEWHERE, Piece, Rows, parts_of
-from .spark_workers import settled
+from .spark_workers import hastened
 from .tables import Task, answer, merged, opened, plain_errors, tree
 
 ANSWER = "number int, answer binary"
@@ -49,8 +49,7 @@ class SparkTable:
         self.jobs = 0
 
     def select(self, columns: Sequence[str]) -> SparkTable:
-        table = copy.copy(self)
-        table.source = self.source.selectExpr(*map(_quoted, columns))
+        table = copy.copy(self)  # Spark is told when it hands rows over: files are read by column anyhow
         table.declared = {name: self.declared[name] for name in columns}
         table.types = {name: self.types[name] for name in columns}
         return table
@@ -86,10 +85,10 @@ class SparkTable:
 
     def _handed_over(self, task: Task, size: int) -> list[bytes]:
         """The answers of workers to which Spark gives its rows."""
-        rows, width = self.source, 0
+        names, width = list(map(_quoted, self.declared)), 0
         if all(str(dtype) == "Float64" for dtype in self.declared.values()):
-            width = len(self.declared)
-            rows = rows.selectExpr(f"array({', '.join(map(_quoted, self.declared))}) AS row")
+            names, width = [f"array({', '.join(names)}) AS row"], len(names)
+        rows = self.source.selectExpr(*names)
         with _batches_of(rows.sparkSession, max(256, HANDED_BYTES // (8 * width)) if width else 0):
             return _answers(rows.mapInArrow(_Mapped(task, width), ANSWER), task, size)
 
@@ -120,9 +119,9 @@ class _Mapped:
 
     def __call__(self, batches: Iterator[Any]) -> Iterator[Any]:
         number = _number()
-        pieces = _matrices(batches, self.width) if self.width else _tables(batches)
-        yield _row(number, answer(self.task, number, pieces))
-        settled()
+        with hastened():
+            pieces = _matrices(batches, self.width) if self.width else _tables(batches)
+            yield _row(number, answer(self.task, number, pieces))
 
 
 class _Read:
@@ -132,14 +131,14 @@ class _Read:
         self.task, self.parts, self.types = task, parts, types
 
     def __call__(self, batches: Iterator[Any]) -> Iterator[Any]:
-        for _ in batches:
-            pass  # a worker that leaves rows unread is not used again
         number = _number()
-        rows = Rows(number, self.parts[number], self.types)
-        raw = answer(self.task, number, rows)
-        rows.check()
-        yield _row(number, ELSEWHERE if rows.elsewhere else raw)
-        settled()
+        with hastened():
+            for _ in batches:
+                pass  # a worker that leaves rows unread is not used again
+            rows = Rows(number, self.parts[number], self.types)
+            raw = answer(self.task, number, rows)
+            rows.check()
+            yield _row(number, ELSEWHERE if rows.elsewhere else raw)
 
 
 def _answers(answers: Any, task: Task, size: int) -> list[bytes]:
