@@ -155,3 +155,31 @@ def test_the_overview_fits_80_columns(capsys, monkeypatch, colour):
         monkeypatch.setenv("FORCE_COLOR", "1")
     code, out, _ = run(capsys, "--help")
     assert code == 0 and max(len(re.sub(r"\033\[[0-9;]*m", "", line)) for line in out.splitlines()) <= 80
+
+
+def test_levels_never_seen_are_refused_or_taken_as_the_reference_on_request(tmp_path, capsys):
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=60)
+    town = np.array(["Aachen", "Bonn"])[np.arange(60) % 2]
+    pl.DataFrame({"x": x, "town": town, "y": x + (town == "Bonn")}).write_csv(tmp_path / "d.csv")
+    pl.DataFrame({"x": [0.0, 0.0, 0.0], "town": ["Bonn", "Celle", "Aachen"], "y": [1.0, 0.0, 0.0]}).write_csv(
+        tmp_path / "new.csv"
+    )
+    model, new = str(tmp_path / "m.tl"), str(tmp_path / "new.csv")
+    assert main(["fit", str(tmp_path / "d.csv"), "-t", "y", "-q", "-o", model]) == 0
+    assert main(["predict", model, new]) == 3
+    said = capsys.readouterr().err
+    assert "'Celle'" in said and "--unseen ignore" in said and 'unseen="' not in said
+    assert main(["predict", model, new, "--unseen", "ignore"]) == 0
+    found = list(map(float, capsys.readouterr().out.split()[1:]))
+    assert np.allclose(found, [1.0, 0.0, 0.0], atol=1e-9)
+    assert main(["evaluate", model, new, "--unseen", "ignore"]) == 0
+    assert main(["predict", model, new, "--unseen", "guess"]) == 2
+    assert "refuse or ignore" in capsys.readouterr().err
+
+
+def test_remedies_are_told_as_options(tmp_path, capsys):
+    (tmp_path / "gap.csv").write_text("x,y\n1,2\n,3\n4,5\n6,8\n")
+    assert main(["fit", str(tmp_path / "gap.csv"), "-t", "y"]) == 3
+    said = capsys.readouterr().err
+    assert "--missing drop, mean or indicator" in said and "missing=" not in said

@@ -53,15 +53,33 @@ def test_a_wrong_export_would_be_noticed(monkeypatch):
         export(model_of(), "sql")
 
 
-def test_several_classes_as_json_python_and_onnx():
+def test_several_classes_go_everywhere_with_their_probabilities():
     rng = np.random.default_rng(5)
     model = LinearModel(
         ("a", "b"), rng.normal(size=(3, 2)), rng.normal(size=3), ("y",), None, "softmax", ("u", "v", "w")
     )
-    assert all(export(model, to).difference <= TOLERANCE for to in ("json", "python", "onnx"))
+    assert all(export(model, to).difference <= TOLERANCE for to in TARGETS)
+    several = LinearModel(("a", "b"), rng.normal(size=(2, 2)), rng.normal(size=2), ("y", "z"))
     for to in ("sql", "c"):
         with pytest.raises(UsageError, match="json, python or onnx"):
-            export(model, to)
+            export(several, to)
+    rows = rng.normal(size=(40, 2)) * 30
+    rows[0] = 0.0
+    frame = pl.DataFrame({"a": rows[:, 0], "b": rows[:, 1]})
+    query = export(model, "sql").text
+    chances, labels = model.probabilities(rows), np.asarray(model.predict(rows)).tolist()
+    with sqlite3.connect(":memory:") as base:
+        base.execute("CREATE TABLE data (a, b)")
+        base.executemany("INSERT INTO data VALUES (?, ?)", [*rows.tolist(), (None, 1.0)])
+        found = base.execute(query).fetchall()
+    assert [row[-1] for row in found] == [*labels, None]
+    assert np.allclose([row[-4:-1] for row in found[:-1]], chances, rtol=1e-12, atol=1e-300)
+    polars = pl.SQLContext(data=frame).execute(query, eager=True)
+    assert polars["prediction"].to_list() == labels
+    assert np.allclose(polars.select("probability u", "probability v", "probability w"), chances, rtol=1e-12)
+    same = LinearModel(("a",), np.zeros((3, 1)), np.zeros(3), ("y",), None, "softmax", ("u", "v", "w"))
+    tied = pl.SQLContext(data=frame).execute(export(same, "sql").text, eager=True)
+    assert set(tied["prediction"]) == {"u"} == set(np.asarray(same.predict(rows[:, :1])).tolist())
     space = {}
     exec(export(model, "python").text, space)
     wanted = model.probabilities(np.array([[0.3, -1.0]]))[0]
@@ -86,6 +104,11 @@ def fitted(tmp_path_factory):
     assert main([*line, str(folder / "m.tl")]) == 0
     assert main(["fit", str(folder / "t.csv"), "--target", "y", "-q", "-o", str(folder / "plain.tl")]) == 0
     return folder, frame
+
+
+def test_the_arithmetic_on_derived_columns_is_checked_too(fitted):
+    made = export(open_model(str(fitted[0] / "m.tl")).record, "sql")
+    assert made.difference <= TOLERANCE and made.rows > 100 and "the database's" in made.note
 
 
 def test_derived_columns_and_filters_go_along_into_sql(fitted):
@@ -243,3 +266,23 @@ def test_what_is_no_expression_of_one_row_is_named(formulas, tmp_path):
     assert main(["fit", str(folder / "t.parquet"), "--formula", "y ~ x + kind + ok", "-q", "-o", path]) == 0
     for to in TARGETS:  # a list of columns is no obstacle
         assert export(open_model(path).record, to).difference <= TOLERANCE
+
+
+@pytest.mark.skipif(shutil.which("cc") is None, reason="no C compiler here")
+def test_several_classes_in_c_name_their_numbers_and_refuse_what_the_model_refuses(tmp_path):
+    import ctypes
+    import subprocess
+
+    model = LinearModel(
+        ("a",), np.array([[1.0], [0.0], [-1.0]]), np.zeros(3), ("y",), None, "softmax", ("u", "v*/", "w")
+    )
+    source, library = tmp_path / "m.c", tmp_path / "m.so"
+    source.write_bytes(export(model, "c").content)
+    assert '0 is "u"' in source.read_text()
+    flags = ["-std=c99", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC", "-o", str(library), str(source), "-lm"]
+    subprocess.run(["cc", *flags], check=True)
+    predict, chances = ctypes.CDLL(str(library)).trueline_predict, (ctypes.c_double * 3)()
+    for value, label in ((3.0, 0), (-3.0, 2)):
+        assert predict(ctypes.byref(ctypes.c_double(value)), chances) == label
+        assert np.allclose(list(chances), model.probabilities(np.array([[value]]))[0], rtol=1e-14)
+    assert predict(ctypes.byref(ctypes.c_double(float("nan"))), chances) == -1

@@ -61,6 +61,7 @@ def _run(argv: Sequence[str] | None) -> int:
 
 
 def _refuse(error: TruelineError, arguments: Sequence[str]) -> int:
+    error.message = in_options(error.message)
     if "--json" in arguments:
         import json
 
@@ -74,6 +75,18 @@ def _refuse(error: TruelineError, arguments: Sequence[str]) -> int:
     message = " ".join(error.message.split())
     print(f"{paint('trueline:', 'red', sys.stderr)} {message}", file=sys.stderr)
     return error.exit_code
+
+
+def in_options(message: str) -> str:
+    """A message in the words of the command line, where the library speaks of Python's arguments.
+
+    >>> in_options('remove them, or choose missing="drop", "mean" or "indicator"')
+    'remove them, or choose --missing drop, mean or indicator'
+    """
+    import re
+
+    choice = re.compile(r'\b(missing|unseen)=("\w+"(?:, "\w+")*(?: or "\w+")?)')
+    return choice.sub(lambda found: f"--{found[1]} {found[2].replace(chr(34), '')}", message)
 
 
 def _silence() -> None:

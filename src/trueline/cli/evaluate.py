@@ -14,6 +14,7 @@ def evaluate(
     data: options.Source,
     target: options.Target = None,
     weights: options.Weights = None,
+    unseen: options.Unseen = "refuse",
     json: options.Json = False,
 ) -> None:
     """Measure a saved model on other data: RMSE, MAE, R², or log loss, AUC, accuracy, Brier score and calibration.
@@ -27,7 +28,7 @@ def evaluate(
     from .console import emit
     from .models import open_model
 
-    opened = open_model(model)
+    opened = open_model(model).taking(unseen)
     column = target or options.required(opened.target, "target", "the model does not know its target's name")
     metrics, n = measured(opened, options.one_source(data), column, weights)
     if json:

@@ -64,5 +64,6 @@ def export(
         made.note
         if made.difference is None
         else f"agrees with the model to {made.difference:.1e} of Σ|w·x| on {made.rows} drawn rows"
+        + (f"; {made.note}" if made.note else "")
     )
     say(f"{f'{output}: ' if output else ''}{checked}")

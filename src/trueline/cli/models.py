@@ -48,6 +48,14 @@ class Opened:
         known = self.meta.get("stream_terms") or getattr(self.record, "names", None)
         return list(known or [f"x{j}" for j in range(getattr(self.record, "width", 0))])
 
+    def taking(self, unseen: str) -> Opened:
+        """The model with what becomes of levels that it has never seen."""
+        if unseen not in ("refuse", "ignore"):
+            raise UsageError(f"--unseen is refuse or ignore, not {unseen!r}", where="unseen")
+        if unseen == "refuse" or self.schema is None:
+            return self
+        return dataclasses.replace(self, schema=dataclasses.replace(self.schema, unseen=unseen))
+
     def certificate(self) -> Any:
         """What it proves now."""
         proof = getattr(self.record, "certificate", None)

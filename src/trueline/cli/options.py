@@ -30,6 +30,10 @@ Derive = Annotated[
     list[str] | None, Option(help="A new column: name=SQL expression; may be repeated.", show_default=False)
 ]
 Missing = Annotated[str, Option(help="Missing values: refuse, drop, mean or indicator.")]
+Unseen = Annotated[
+    str,
+    Option(help="Levels never seen in training: refuse, or ignore, which takes them as the reference level."),
+]
 Json = Annotated[bool, Option("--json", help="One JSON object on standard output.")]
 Quiet = Annotated[bool, Option("--quiet", "-q", help="Print nothing but errors.")]
 Output = Annotated[Optional[str], Option("--output", "-o", help="Where to write.", show_default=False)]  # noqa: UP045

@@ -30,6 +30,7 @@ def predict(
     keep: Annotated[
         str | None, Option(help="Input columns to keep, with commas between, or 'all'.", show_default=False)
     ] = None,
+    unseen: options.Unseen = "refuse",
     json: options.Json = False,
 ) -> None:
     """Predict from a saved model: a row out for every row in, in order.
@@ -49,7 +50,7 @@ def predict(
     if output not in (None, "-"):
         check_place(output)
         file_format(str(output))
-    opened = open_model(model)
+    opened = open_model(model).taking(unseen)
     kept = options.names(keep)
     rows = write_frames(
         predictions(

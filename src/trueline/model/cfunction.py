@@ -67,13 +67,26 @@ def write_c(plan: Plan, table: str = "") -> bytes:
         *(fields or ["    double unused;"]),
         "} trueline_row;",
         "",
-        "double trueline_score(const trueline_row *row) {",
-        f"    double total[{len(plan.intercepts)}] = {{{', '.join(c_number(b) for b in plan.intercepts)}}};",
     ]
+    starts = [c_number(b) for b in plan.intercepts]
+    if plan.outputs > 1:
+        lines += ["/* One score a class; 0, or -1 where the row is refused. */",
+                  "int trueline_scores(const trueline_row *row, double *total) {",
+                  *(f"    total[{k}] = {start};" for k, start in enumerate(starts))]  # fmt: skip
+    else:
+        lines += ["double trueline_score(const trueline_row *row) {",
+                  f"    double total[{len(starts)}] = {{{', '.join(starts)}}};"]  # fmt: skip
+    refuse = "return -1;" if plan.outputs > 1 else "return NAN;"
     for at, (name, column) in enumerate(zip(names, plan.inputs)):
-        lines += _value(at, name, column) if plan.formula is not None else _c_column(name, column, len(plan.intercepts))
+        lines += (
+            _value(at, name, column, refuse)
+            if plan.formula is not None
+            else _c_column(name, column, len(starts), refuse)
+        )
     if plan.formula is not None:
         lines += [f"    total[{k}] += {' + '.join(terms(plan, k, C))};" for k in range(len(plan.intercepts))]
+    if plan.outputs > 1:
+        return "\n".join([*lines, "    return 0;", "}", "", *_c_classes(plan)]).encode()
     lines.append("    double score = 0.0;")
     for k, share in enumerate(plan.shares):
         inner = f"total[{k}]"
@@ -91,29 +104,48 @@ def write_c(plan: Plan, table: str = "") -> bytes:
     return ("\n".join(lines) + "\n").encode()
 
 
-def _c_column(name: str, column: Input, pieces: int) -> list[str]:
+def _c_classes(plan: Plan) -> list[str]:
+    """The likeliest class by its number, and the probability of each."""
+    count = plan.outputs
+    called = ", ".join(f"{k} is {c_string(str(label))}" for k, label in enumerate(plan.classes)).replace("*/", "* /")
+    return [
+        f"/* {called}; -1 where the row is refused. */",
+        "int trueline_predict(const trueline_row *row, double *probability) {",
+        "    double sum = 0.0; int best = 0;",
+        "    if (trueline_scores(row, probability)) { return -1; }",
+        f"    for (int k = 1; k < {count}; k++) {{ if (probability[k] > probability[best]) {{ best = k; }} }}",
+        "    double top = probability[best];",
+        f"    for (int k = 0; k < {count}; k++) {{ probability[k] = exp(probability[k] - top); sum += probability[k]; }}",
+        f"    for (int k = 0; k < {count}; k++) {{ probability[k] /= sum; }}",
+        "    return best;",
+        "}",
+        "",
+    ]
+
+
+def _c_column(name: str, column: Input, pieces: int, refuse: str) -> list[str]:
     def add(values: Any) -> str:
         return " ".join(f"total[{k}] += {c_number(v)};" for k, v in enumerate(values))
 
-    absent = "return NAN;" if column.missing is None else add(column.missing)
+    absent = refuse if column.missing is None else add(column.missing)
     if column.kind == "category":
         chain = [f"    if (!row->{name}) {{ {absent} }}"]
         for k, level in enumerate(column.levels):
             chain.append(f"    else if (!strcmp(row->{name}, {c_string(level)})) {{ {add(column.weights[:, k])} }}")
-        chain.append(f"    else {{ {'return NAN;' if column.unseen is None else add(column.unseen)} }}")
+        chain.append(f"    else {{ {refuse if column.unseen is None else add(column.unseen)} }}")
         return chain
     every = " ".join(f"total[{k}] += {c_number(column.weights[k, 0])} * row->{name};" for k in range(pieces))
     return [f"    if (isnan(row->{name})) {{ {absent} }} else {{ {every} }}"]
 
 
-def _value(at: int, name: str, column: Input) -> list[str]:
+def _value(at: int, name: str, column: Input, refuse: str) -> list[str]:
     """A column as the number x0, x1, …, or as an array of its levels' zeros and ones."""
     if column.kind != "category":
-        return [f"    double x{at} = row->{name};", f"    if (isnan(x{at})) {{ return NAN; }}"]
-    chain = [f"    double x{at}[{max(1, len(column.levels))}] = {{0.0}};", f"    if (!row->{name}) {{ return NAN; }}"]
+        return [f"    double x{at} = row->{name};", f"    if (isnan(x{at})) {{ {refuse} }}"]
+    chain = [f"    double x{at}[{max(1, len(column.levels))}] = {{0.0}};", f"    if (!row->{name}) {{ {refuse} }}"]
     for k, level in enumerate(column.levels):
         chain.append(f"    else if (!strcmp(row->{name}, {c_string(level)})) {{ x{at}[{k}] = 1.0; }}")
-    return [*chain, *(["    else { return NAN; }"] if column.unseen is None else [])]
+    return [*chain, *([f"    else {{ {refuse} }}"] if column.unseen is None else [])]
 
 
 def run_c(content: bytes, plan: Plan, rows: list[dict[str, Any]], table: str) -> np.ndarray:
@@ -133,8 +165,10 @@ def run_c(content: bytes, plan: Plan, rows: list[dict[str, Any]], table: str) ->
         )  # fmt: skip
         if made.returncode:
             raise CannotRun(f"the C compiler failed: {made.stderr.strip().splitlines()[0][:120]}")
-        score = ctypes.CDLL(str(library)).trueline_score
-        score.restype = ctypes.c_double
+        library_ = ctypes.CDLL(str(library))
+        several = (ctypes.c_double * plan.outputs)()
+        if plan.outputs == 1:
+            library_.trueline_score.restype = ctypes.c_double
         out = []
         for row in rows:
             values: list[Any] = []
@@ -144,5 +178,9 @@ def run_c(content: bytes, plan: Plan, rows: list[dict[str, Any]], table: str) ->
                     values.append(None if value is None else str(value).encode())
                 else:
                     values.append(math.nan if value is None else float(value))
-            out.append(score(ctypes.byref(Row(*values))))
-    return np.array(out)[:, None]
+            if plan.outputs > 1:
+                refused = library_.trueline_scores(ctypes.byref(Row(*values)), several)
+                out.append([math.nan] * plan.outputs if refused else list(several))
+            else:
+                out.append([library_.trueline_score(ctypes.byref(Row(*values)))])
+    return np.array(out)

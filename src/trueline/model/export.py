@@ -83,7 +83,8 @@ def export(model: Any, to: str, *, table: str = "data", check: bool = True) -> E
             f"the {to} export predicts differently by {difference:.3g} of Σ|w·x| on a drawn row; nothing was written",
             where=to,
         )
-    return Export(to, content, difference, len(rows))
+    note = "the derived columns' own expressions are the database's to compute" if plan.derive else ""
+    return Export(to, content, difference, len(rows), note)
 
 
 def expected(model: Any, plan: Plan, rows: list[dict[str, Any]]) -> tuple[np.ndarray, np.ndarray]:

@@ -28,7 +28,8 @@ class CannotRun(Exception):
 
 
 def one_score(plan: Plan, to: str) -> None:
-    if plan.outputs > 1:
+    """Several scores a row are those of several classes, or have no name in the language."""
+    if plan.outputs > 1 and plan.link != "softmax":
         raise UsageError(
             f"a model with {plan.outputs} scores a row cannot become {to}; use json, python or onnx", where="to"
         )

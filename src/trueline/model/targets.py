@@ -62,6 +62,8 @@ def write_sql(plan: Plan, table: str) -> bytes:
         added = ", ".join(f"{expression} AS {identifier(name)}" for name, expression in plan.derive)
         source = f"(SELECT *, {added} FROM {source}) AS derived"
     where = f"\nWHERE {plan.where}" if plan.where else ""
+    if plan.outputs > 1:
+        return f"{note}{_sql_classes(plan, source + where)}".encode()
     if math.isinf(plan.low) and len(plan.intercepts) == 1:
         score, inner = sql_terms(plan, 0), f"{source}{where}"
     else:
@@ -75,6 +77,28 @@ def write_sql(plan: Plan, table: str) -> bytes:
     if plan.link == "identity":
         return f'{note}SELECT *, {score} AS "prediction"\nFROM {inner}'.encode()
     return f'{note}SELECT *, {_sql_link(plan)}\nFROM (SELECT *, {score} AS "score" FROM {inner}) AS scored'.encode()
+
+
+def _sql_classes(plan: Plan, inner: str) -> str:
+    """A score a class, their probabilities, and the class of the largest (of equal ones the first)."""
+    scores = [identifier(f"score {label}") for label in plan.classes]
+    made = ", ".join(f"{sql_terms(plan, k)} AS {name}" for k, name in enumerate(scores))
+    chances = [
+        f"1.0e0 / ({' + '.join(f'exp({other} - {own})' if other != own else '1.0e0' for other in scores)})"
+        for own in scores
+    ]
+    columns = [f"{c} AS {identifier(f'probability {label}')}" for c, label in zip(chances, plan.classes)]
+    cases = [
+        f"WHEN {' AND '.join(f'{own} >= {other}' for other in scores[k + 1 :])} THEN {_sql_class(plan.classes[k])}"
+        for k, own in enumerate(scores[:-1])
+    ]
+    # A class that got here has beaten those before it, or one of them would have been taken.
+    for k in range(1, len(cases)):
+        before = " AND ".join(f"{scores[k]} > {other}" for other in scores[:k])
+        cases[k] = cases[k].replace("WHEN ", f"WHEN {before} AND ", 1)
+    last = f"WHEN {scores[-1]} IS NOT NULL THEN {_sql_class(plan.classes[-1])}"
+    label = f'CASE {" ".join([*cases, last])} END AS "prediction"'
+    return f"SELECT *, {', '.join(columns)}, {label}\nFROM (SELECT *, {made} FROM {inner}) AS scored"
 
 
 def _sql_dates(plan: Plan) -> str:
@@ -105,9 +129,9 @@ def run_sql(content: bytes, plan: Plan, rows: list[dict[str, Any]], table: str) 
     """The score's expression, executed by SQLite on the rows."""
     import sqlite3
 
-    if plan.derive:
-        raise CannotRun("the derived columns are the database's to compute")
-    one = Plan(**{**plan.__dict__, "link": "identity", "where": None})
+    # Derived columns are drawn like the others: what the database makes of their expressions is its own.
+    bare = {**plan.__dict__, "where": None, "derive": ()}
+    one = Plan(**bare) if plan.outputs > 1 else Plan(**bare | {"link": "identity"})
     columns = ", ".join(identifier(c.name) for c in plan.inputs)
     with sqlite3.connect(":memory:") as base:
         try:
@@ -119,15 +143,17 @@ def run_sql(content: bytes, plan: Plan, rows: list[dict[str, Any]], table: str) 
             f"INSERT INTO {identifier(table)} VALUES ({marks})", [[row[c.name] for c in plan.inputs] for row in rows]
         )
         try:
-            found = [row[-1] for row in base.execute(write_sql(one, table).decode())]
+            wide, many = len(plan.inputs), plan.outputs
+            query = base.execute(write_sql(one, table).decode())
+            found = [row[wide : wide + many] if many > 1 else row[-1:] for row in query]
         except sqlite3.OperationalError as error:
             raise CannotRun(f"this SQLite cannot run it ({error})") from None
         try:
-            base.execute(content.decode().replace(f"\nWHERE {plan.where}", "") if plan.where else content.decode())
+            base.execute(write_sql(Plan(**bare), table).decode())
         except sqlite3.OperationalError as error:
             if "no such function" not in str(error):
                 raise
-    return np.array(found, dtype=float)[:, None]
+    return np.array(found, dtype=float)
 
 
 # Python
