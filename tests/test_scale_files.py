@@ -190,10 +190,18 @@ def test_bad_values_are_refused_by_the_file(spark, table, folder, roads):
 
 def test_tasks_depend_on_the_files_alone():
     assert _shared_out([("a", 10, 1), ("b", 20, 2)]) == [[Piece("a", 10, 1, 0, 1), Piece("b", 20, 2, 0, 1)]]
-    parts = _shared_out([("a", 4 * PART_BYTES, 1), ("b", PART_BYTES // 2, 1), ("c", PART_BYTES // 2, 1)])
-    assert [len(part) for part in parts] == [1, 1, 1, 1, 2]
-    assert [piece.share for part in parts[:4] for piece in part] == [0, 1, 2, 3]
-    assert len(_shared_out([("a", 1 << 50, 1)])) <= MOST_PARTS + 1
+    parts = _shared_out([("a", 3 * PART_BYTES, 1), ("b", PART_BYTES // 2, 1), ("c", PART_BYTES // 2, 1)])
+    assert [len(part) for part in parts] == [1, 1, 1, 2]
+    assert [piece.share for part in parts[:3] for piece in part] == [0, 1, 2]
+    assert [len(part) for part in _shared_out([(str(k), PART_BYTES // 3, 1) for k in range(8)])] == [2, 2, 2, 2]
+    assert len(_shared_out([("a", 1 << 50, 1)])) == MOST_PARTS
+    rng = np.random.default_rng(5)
+    for _ in range(20):  # every share of every file once, and no task without one
+        files = [(f"{k:03}", int(size), 1) for k, size in enumerate(rng.integers(1, 1 << 30, size=rng.integers(1, 99)))]
+        parts = _shared_out(files)
+        found = [(piece.path, piece.share) for part in parts for piece in part]
+        shares = {piece.path: piece.shares for part in parts for piece in part}
+        assert found == [(path, k) for path, _, _ in files for k in range(shares[path])] and all(parts)
 
 
 def test_listings_that_are_not_understood():

@@ -21,14 +21,14 @@ from ..data.blocks import Columns
 
 SETTING = "spark.trueline.files"  # of the session; "false" lets Spark hand over every row
 ELSEWHERE = b"?"  # the answer of a worker that does not see the rows that were listed
-PART_BYTES = 1 << 25  # of files that a task reads
-MOST_PARTS = 10_000
+PART_BYTES = 1 << 26  # of files that a task reads at most, as long as there are fewer than the most tasks
+MOST_PARTS = 1 << 13
 BATCH_BYTES = 1 << 26  # of rows that are decoded at a time
 
 _PLANS = "org.apache.spark.sql.catalyst.plans.logical."
 _SOURCES = "org.apache.spark.sql.execution.datasources."
 _LISTED = re.compile(
-    r"FileStatusWithMetadata\(LocatedFileStatus\{path=file:(/(?!/).+); isDirectory=false; length=(\d+); "
+    r"FileStatusWithMetadata\(LocatedFileStatus\{path=file:(/(?!/).+); isDirectory=false; length=([1-9]\d*); "
     r"replication=\d+; blocksize=\d+; modification_time=(\d+); [^{}]*\},Map\(\)\)"
 )
 # Spark's name of a type: what Parquet calls it (physical type, and the width of a signed integer), Arrow's name of it.
@@ -131,19 +131,23 @@ def _files(listing: str) -> list[tuple[str, int, int]] | None:
 
 
 def _shared_out(files: Sequence[tuple[str, int, int]]) -> list[list[Piece]]:
-    """Tasks of about the same size, which depend on the files alone: so do the bits of what comes of them."""
-    most = max(PART_BYTES, sum(size for _, size, _ in files) // MOST_PARTS)
-    parts: list[list[Piece]] = []
-    held = float(most)
+    """Tasks of about the same size, which depend on the files alone: so do the bits of what comes of them.
+
+    Their number is a power of two, as that of a cluster's processors mostly is: none of these waits for a last task.
+    """
+    total = sum(size for _, size, _ in files)
+    number = 1
+    while number < MOST_PARTS and number * PART_BYTES < total:
+        number *= 2
+    parts: list[list[Piece]] = [[] for _ in range(number)]
+    before = 0.0
     for path, size, changed in files:
-        shares = max(1, round(size / most))
+        shares = max(1, round(size * number / total))
         for share in range(shares):
-            if held + size / shares > most:
-                parts.append([])
-                held = 0.0
-            parts[-1].append(Piece(path, size, changed, share, shares))
-            held += size / shares
-    return parts
+            middle = before + size / shares / 2
+            parts[int(number * middle / total)].append(Piece(path, size, changed, share, shares))
+            before += size / shares
+    return [part for part in parts if part]
 
 
 class Rows:
