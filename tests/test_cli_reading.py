@@ -183,3 +183,29 @@ def test_remedies_are_told_as_options(tmp_path, capsys):
     assert main(["fit", str(tmp_path / "gap.csv"), "-t", "y"]) == 3
     said = capsys.readouterr().err
     assert "--missing drop, mean or indicator" in said and "missing=" not in said
+
+
+def test_blanks_around_names_do_not_part_a_model_from_its_data(tmp_path, capsys, monkeypatch):
+    """Headers of text are read without the blanks around names, those of other files with them."""
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(0)
+    frame = pl.DataFrame({" lead": rng.normal(size=60), "b ": rng.normal(size=60)})
+    frame = frame.with_columns((frame[" lead"] + 2 * frame["b "] + 0.1 * pl.Series(rng.normal(size=60))).alias(" y"))
+    frame.write_csv("d.csv")
+    frame.write_parquet("d.parquet")
+    found = {}
+    for kind, target in (("csv", "y"), ("parquet", " y")):
+        assert main(["fit", f"d.{kind}", "-t", target, "-q", "-o", f"{kind}.tl"]) == 0
+        assert main(["stream", f"d.{kind}", "-t", target, "-q", "--save", f"{kind}s.tl"]) == 0
+        for other in ("csv", "parquet"):
+            for model in (f"{kind}.tl", f"{kind}s.tl"):
+                assert main(["predict", model, f"d.{other}"]) == 0
+                found.setdefault(model.removeprefix(kind), set()).add(capsys.readouterr().out)
+                assert main(["evaluate", model, f"d.{other}"]) == 0
+                assert main(["verify", model, f"d.{other}", "--json"]) == 0
+                capsys.readouterr()
+            assert main(["stream", f"d.{other}", "--resume", f"{kind}s.tl", "-q"]) == 0
+    assert all(len(texts) == 1 for texts in found.values())
+    frame.rename({" lead": "leader"}).write_csv("other.csv")
+    assert main(["predict", "parquet.tl", "other.csv"]) == 3
+    assert "lacks column ' lead'" in capsys.readouterr().err

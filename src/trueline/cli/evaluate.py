@@ -30,7 +30,7 @@ def evaluate(
 
     opened = open_model(model).taking(unseen)
     column = target or options.required(opened.target, "target", "the model does not know its target's name")
-    metrics, n = measured(opened, options.one_source(data), column, weights)
+    metrics, n = measured(opened, opened.naming(options.one_source(data), (column, weights)), column, weights)
     if json:
         emit({"n": n, "target": column, "metrics": metrics})
     else:

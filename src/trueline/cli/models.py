@@ -89,6 +89,35 @@ class Opened:
         for frame in opened.frames():
             yield frame, frame.select(self.names).to_numpy().astype(float)
 
+    def naming(self, source: Any, extra: tuple[str | None, ...] = ()) -> Any:
+        """The source with the model's names for columns whose own differ from them by the blanks around them alone.
+
+        Headers of text are read without such blanks, and were not always; other files keep theirs.
+        """
+        if self.meta.get("form"):
+            return source
+        from ..data.read import open_source
+
+        schema = self.schema
+        derived = () if schema is None else tuple(name for name, _ in schema.derive)
+        wanted = [
+            *(self.names if schema is None else schema.names),
+            self.target,
+            getattr(schema, "weights", None),
+            *extra,
+        ]
+        table = open_source(source)
+        found = {name.strip(): name for name in table.names}
+        alike = {
+            name: f'"{found[name.strip()]}"'
+            for name in wanted
+            if name is not None and name not in derived and name not in table.names and name.strip() in found
+        }
+        alike = {name: text for name, text in alike.items() if text.count('"') == 2}
+        if alike:
+            return table.refine(derive=alike)
+        return source if table.rereadable else table
+
     def scores(self, X: np.ndarray) -> np.ndarray:
         """Predictions on the target's scale: values, the probability of the last class, or one column a class."""
         if self.kind == "linear":

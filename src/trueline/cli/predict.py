@@ -56,7 +56,9 @@ def predict(
         predictions(
             opened,
             progress(
-                opened.frames(options.one_source(data), wanted(opened, kept)), "predicting", lambda item: item[0].height
+                opened.frames(opened.naming(options.one_source(data)), wanted(opened, kept)),
+                "predicting",
+                lambda item: item[0].height,
             ),
             kept,
             interval,

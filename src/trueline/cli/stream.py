@@ -119,7 +119,8 @@ def stream(
         from .models import open_model
         from .resuming import check_resumed
 
-        state = State.resumed(open_model(resume))
+        opened = open_model(resume)
+        state = State.resumed(opened)
         check_resumed(
             state, resume, target=target, learner=learner, loss=loss, rate=rate, features=options.names(features),
             missing=missing, classes=options.names(classes), form=form, certificate=certificate,
@@ -129,6 +130,8 @@ def stream(
         if text and options.beside(data, option) is not None:
             raise UsageError(f"--{option} is for tables, not for {text} text", where=option)
     source: Any = options.one_source(data)
+    if resume is not None and not text:
+        source = opened.naming(source)
     asked = Asked(
         source, target, options.names(features), weights, where, options.derivations(derive), missing, form,
         options.names(classes), state.learner if state else learner, loss, rate, epochs, certificate,

@@ -49,7 +49,7 @@ def verify(
     if given and (opened.schema is not None or opened.meta.get("form")):
         raise UsageError(f"{model} knows its columns by name; leave out --{given}", where=given)
     with waiting("verifying"):
-        source = options.one_source(data)
+        source = opened.naming(options.one_source(data))
         again = (lambda X, y, c: replayed(opened, source)) if "stream_terms" in opened.meta else None
         passes = _passes(opened)
         rows = _learned(opened, training_rows(opened, source, named))
