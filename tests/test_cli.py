@@ -189,6 +189,8 @@ def test_compare_ranks_learners_and_solvers(capsys, tmp_path):
 def test_demo_names_what_it_wrote(capsys, tmp_path):
     code, out, _ = run(capsys, "demo", tmp_path / "d")
     assert code == 0 and "Try next" in out
+    steps = [line for line in out.splitlines() if line[:2] in ("1.", "2.", "3.", "4.", "5.")]
+    assert len(steps) == 5 == out.count("$ trueline ")  # every command is preceded by what it is for
     named = [line.strip() for line in out.split("Written")[1].split("Try next")[0].splitlines() if line.strip()]
     assert len(named) == 7 and all(Path(path).stat().st_size > 0 for path in named)
 

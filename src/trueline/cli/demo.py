@@ -8,6 +8,28 @@ from . import options
 from .declare import Argument
 
 FOLDER = "demo-output"
+STEPS = (
+    (
+        "1. What does the rent of a flat depend on? Every column gets a coefficient with its interval; the line that begins with 'proven' says how many digits of them are right.",
+        "fit {}/rents.csv --target rent -o {}/rent.tl --report {}/rent.html",
+    ),
+    (
+        "2. Nobody has to believe that: other code computes each claim again from the table.",
+        "verify {}/rent.tl {}/rents.csv",
+    ),
+    (
+        "3. The same rows one by one, each predicted before it is learned. The regret is what that cost against the best fixed weights, the bound what it may cost at most.",
+        "stream {}/rents.csv --target rent --save {}/stream.tl --report {}/stream.html",
+    ),
+    (
+        "4. A target of yes and no: logistic regression, measured on a fifth of the rows that it has not seen.",
+        "fit {}/rents.csv --target let_quickly --holdout 0.2 --report {}/let_quickly.html",
+    ),
+    (
+        "5. The first model as a query that a database can run.",
+        "export {}/rent.tl --to sql -o {}/rent.sql",
+    ),
+)
 
 
 def demo(
@@ -20,7 +42,8 @@ def demo(
 
     from ..demo import RENTS
     from ..errors import TruelineError
-    from .console import emit, paint
+    from .console import emit, paint, width
+    from .telling import wrapped
 
     place = Path(folder)
     try:
@@ -28,17 +51,12 @@ def demo(
         shutil.copyfile(RENTS, place / "rents.csv")
     except OSError as error:
         raise TruelineError(f"cannot write to {folder}: {error.strerror}; name another folder", where=folder) from None
-    steps = [
-        ["fit", "{}/rents.csv", "--target", "rent", "-o", "{}/rent.tl", "--report", "{}/rent.html"],
-        ["verify", "{}/rent.tl", "{}/rents.csv"],
-        ["stream", "{}/rents.csv", "--target", "rent", "--save", "{}/stream.tl", "--report", "{}/stream.html"],
-        ["fit", "{}/rents.csv", "--target", "let_quickly", "--holdout", "0.2", "--report", "{}/let_quickly.html"],
-        ["export", "{}/rent.tl", "--to", "sql", "-o", "{}/rent.sql"],
-    ]
-    for step in steps:
-        command = [word.format(folder) for word in step]
+    for why, step in STEPS:
+        command = [word.format(folder) for word in step.split()]
         if not json:
-            print(f"\n{paint('$ trueline ' + ' '.join(command), 'bold')}\n", flush=True)
+            for line in wrapped(why, width()):
+                print(f"\n{line}" if line[:1] != " " else line)
+            print(f"{paint('$ trueline ' + ' '.join(command), 'bold')}\n", flush=True)
         _run(command, json)
     files = [
         str(place / name)
