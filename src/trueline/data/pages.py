@@ -18,13 +18,14 @@ import numpy as np
 
 from ..threads import spread
 from .parquet import Chunk, Leaf
-from .thrift import fields, varint
-from .unpacking import looked_up, rows_of, unsnapped
+from .thrift import varint
+from .unpacking import ABSENT, FIELDS, headers, looked_up, rows_of, unsnapped
 
 _PLAIN, _SNAPPY, _ZSTD = 0, 1, 6  # codecs
 _DATA, _DICTIONARY, _DATA_2 = 0, 2, 3  # kinds of pages
 _ENTRIES = (2, 8)  # encodings by a dictionary, in the first version's name and in the second's
 _LEVELS = 3  # runs, as the encoding of levels
+_TABLE = 64  # pages of a chunk, to begin with
 _AHEAD = 1 << 23  # bytes of numbers made at once, if pages are that small: they stay in the cache until they are rows
 _BLOCK = 1 << 22  # bytes of the rows given out at once
 _MOST = 1 << 29  # bytes of numbers that may have to be held
@@ -53,7 +54,7 @@ class Page(NamedTuple):
 class Column:
     """The values of one column that are made and not yet used: ``start`` to ``stop`` of its place in the room."""
 
-    def __init__(self, file: Any, leaf: Leaf, chunks: Sequence[Chunk]) -> None:
+    def __init__(self, file: np.ndarray, leaf: Leaf, chunks: Sequence[Chunk]) -> None:
         self.kind, self.stored, self.optional = np.dtype(leaf.kind), np.dtype(leaf.stored), leaf.optional
         self.start = self.stop = 0
         self.todo: list[Page] = []
@@ -131,33 +132,29 @@ def zstd() -> Any:
     return _libraries[0]
 
 
-def _pages(file: Any, chunk: Chunk) -> Iterator[Page]:
+def _pages(file: np.ndarray, chunk: Chunk) -> Iterator[Page]:
     """The pages of a chunk: a dictionary, if it has one, before the values."""
-    at, left = chunk.start, chunk.values
-    if chunk.stop > len(file):
+    if chunk.values == 0:
+        return
+    size, count = _TABLE, -1
+    while count < 0 and size <= chunk.stop - chunk.start:
+        table = np.empty((size, FIELDS), np.int64)
+        count = headers(file, chunk.start, chunk.stop, chunk.values, table)
+        size *= 8
+    if count < 0:
         raise Odd
-    while left > 0:
-        head, body = fields(file, at)
-        kind, size, packed = head[1], head[2], head[3]
-        at = body + packed
-        about = head[5 if kind == _DATA else 8 if kind == _DATA_2 else 7]
-        levels, codec, encoding = -1, chunk.codec, about[2]
+    for kind, size, packed, crc, *about, body in table[:count].tolist():
+        levels, codec, encoding = -1, chunk.codec, about[1]
         if kind == _DATA_2:
-            levels, encoding = about[5] + about[6], about[4]
-            codec = chunk.codec if about.get(7, True) else _PLAIN
-            if about[2] or about[6] or levels > packed:
+            levels, encoding = about[4], about[3]
+            codec = _PLAIN if about[6] == 0 else chunk.codec
+            if about[1] or about[5] or not 0 <= levels <= packed:
                 raise Odd
-        elif kind == _DATA and about[3] != _LEVELS:
+        elif kind not in (_DATA, _DICTIONARY) or (kind == _DATA and about[2] != _LEVELS):
             raise Odd
-        if min(size, packed, about[1], levels + 1) < 0 or at > chunk.stop:
+        if size < 0 or (crc != ABSENT and zlib.crc32(file[body : body + packed].data) != crc & 0xFFFFFFFF):
             raise Odd
-        if 4 in head and zlib.crc32(file[body:at]) != head[4] & 0xFFFFFFFF:
-            raise Odd
-        if kind != _DICTIONARY:
-            left -= about[1]
-        yield Page(kind, body, packed, size, about[1], encoding, levels, codec)
-    if left:
-        raise Odd
+        yield Page(kind, body, packed, size, about[0], encoding, levels, codec)
 
 
 def _all_there(levels: bytes, values: int) -> bool:
@@ -185,9 +182,9 @@ class Numbers:
 
     def __init__(self, path: str, leaves: Sequence[Leaf], chunks: Sequence[Sequence[Chunk]]) -> None:
         with open(path, "rb") as file:
-            self._file = mmap.mmap(file.fileno(), os.fstat(file.fileno()).st_size, access=mmap.ACCESS_READ)
-        self._data = np.frombuffer(self._file, np.uint8)
-        self._columns = [Column(self._file, *each) for each in zip(leaves, chunks)]
+            mapped = mmap.mmap(file.fileno(), os.fstat(file.fileno()).st_size, access=mmap.ACCESS_READ)
+        self._data = np.frombuffer(mapped, np.uint8)
+        self._columns = [Column(self._data, *each) for each in zip(leaves, chunks)]
         self._room = np.empty((len(leaves), 0))
         self._tools: list[Tools] = []
 

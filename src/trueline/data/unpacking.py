@@ -1,4 +1,4 @@
-"""Compiled loops of the reader of Parquet: Snappy's bytes, the numbers of a dictionary's entries, columns to rows.
+"""Compiled loops of the reader of Parquet: headers of pages, Snappy's bytes, entries of a dictionary, columns to rows.
 
 Nothing here trusts its input: every length is looked at before it is used, and what does not fit ends the loop with 0.
 """
@@ -13,6 +13,71 @@ from .._jit import kernel
 
 _TILE = 64  # rows that stay in the nearest cache until every column has been put there
 _wide: Any = np.int64  # what Numba makes of int() of a byte has no sign
+
+# Where a header's fields are in a row of their table: the page's own by their number, and those of its values from ABOUT on.
+ABOUT, FIELDS = 4, 12
+ABSENT = -(1 << 62)
+_TRUE, _BYTE, _DOUBLE, _BINARY, _STRUCT = 1, 3, 7, 8, 12  # types of Thrift's compact protocol
+
+
+@kernel
+def headers(file: np.ndarray, at: int, stop: int, values: int, table: np.ndarray) -> int:
+    """The fields of the headers of pages that begin here, and where each ends, until so many values; how many there are.
+
+    -1 where they do not fit the table, or this place in the file.
+    """
+    for page in range(len(table)):
+        row = table[page]
+        row[:] = ABSENT
+        depth, outer, inner = 0, 0, 0
+        while True:
+            if at < 0 or at + 16 > len(file):  # the footer is longer than that
+                return -1
+            head = _wide(file[at])
+            at += 1
+            if head == 0:
+                if depth == 0:
+                    break
+                depth -= 1
+                continue
+            kind, number = head & 15, head >> 4
+            if number == 0:
+                return -1  # no header has so many fields
+            if depth == 0:
+                outer, inner = outer + number, 0
+            elif depth == 1:
+                inner += number
+            value = _wide(1 if kind == _TRUE else 0)
+            if kind == _BINARY or (kind > _BYTE and kind < _DOUBLE):
+                value, shift = 0, 0
+                while file[at] > 127 and shift < 35:
+                    value |= (_wide(file[at]) & 127) << shift
+                    shift += 7
+                    at += 1
+                value |= _wide(file[at]) << shift
+                at += 1
+            if kind == _BINARY:
+                at += value
+            elif kind == _STRUCT:
+                depth += 1
+            elif kind < _DOUBLE and kind != _BYTE:
+                if kind > _BYTE:
+                    value = (value >> 1) ^ -(value & 1)
+                if depth == 0 and outer <= ABOUT:
+                    row[outer - 1] = value
+                elif depth == 1 and inner < FIELDS - ABOUT:
+                    row[ABOUT + inner - 1] = value
+            else:
+                return -1  # nor of these types
+        row[FIELDS - 1] = at
+        if row[2] < 0 or row[ABOUT] < 0:
+            return -1
+        at += row[2]
+        if row[0] != 2:
+            values -= row[ABOUT]
+        if values <= 0:
+            return page + 1 if values == 0 and at <= stop else -1
+    return -1
 
 
 @kernel
