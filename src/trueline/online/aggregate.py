@@ -14,8 +14,9 @@ concave while |y − p| ≤ 1/√(2η); then (y − p)² ≤ m_t by Jensen and �
 Δ_{t−1} ≥ 2R²·ln K; a single increase is at most R² (m_t ≥ 0). So Δ_T ≤ 2R²·ln K + R². ∎
 
 A second level mixes that static mixture with two that follow changes of the best member (fixed share, and weights by
-recent losses in units of the recent noise) by the same rule with K = 3: 2Δ′_T ≤ 4R²·ln 3 + 2R² more. What those two do
-needs no proof of its own: the second level's regret to the static mixture is what the bound uses.
+recent losses in units of the recent noise) and a pool (a convex combination learned by gradient steps) by the same rule
+with K = 4: 2Δ′_T ≤ 4R²·ln 4 + 2R² more. What those three do needs no proof of its own: the second level's regret to the
+static mixture is what the bound uses.
 
 **Log loss.** Weights ∝ exp(−ηL_k) with η = 1/max(1, largest weight c): −c·ln Σ w_k p_k(y) is at most the mix loss
 (z ↦ z^{cη} is concave), so L ≤ min_k L_k + ln K/η, with static, fixed share and geometric pooling on top: ln 3/η more.
@@ -28,6 +29,8 @@ import math
 from .._jit import kernel
 
 SHARE = 0.01
+ROUNDING = 1e-12  # losses this near to each other, relatively, are the same: who leads must not hang on rounding
+POOL_RATE = 0.25  # the largest step of a weight's logarithm in the pool
 MEMORY = 0.99  # how much of the recent losses each round keeps
 
 
@@ -39,19 +42,26 @@ def rate(gap, count):
 
 @kernel
 def posterior(losses, count, eta, out):
-    """Weights ∝ exp(−η·loss); the leaders alone, equally, when η is infinite."""
+    """Weights ∝ exp(−η·loss); the leaders alone, equally, when η is infinite; losses are not negative."""
     least = losses[0]
     for k in range(1, count):
         least = min(least, losses[k])
     total = 0.0
     for k in range(count):
         if eta == math.inf:
-            out[k] = 1.0 if losses[k] == least else 0.0
+            out[k] = 1.0 if losses[k] <= least * (1.0 + ROUNDING) else 0.0
         else:
             out[k] = math.exp(-eta * (losses[k] - least))
         total += out[k]
     for k in range(count):
         out[k] /= total
+
+
+@kernel
+def excess(suffered, mixed):
+    """What Δ grows by: how much the loss exceeds the mix loss, if that is more than rounding."""
+    gap = suffered - mixed
+    return gap if gap > ROUNDING * suffered else 0.0
 
 
 @kernel
@@ -95,7 +105,7 @@ def redistribute(shares, step, count, eta):
     total = 0.0
     for k in range(count):
         if eta == math.inf:
-            shares[k] = shares[k] if step[k] == least else 0.0
+            shares[k] = shares[k] if step[k] <= least * (1.0 + ROUNDING) else 0.0
         else:
             shares[k] *= math.exp(-eta * (step[k] - least))
         total += shares[k]
@@ -118,6 +128,23 @@ def remember(recent, step, count, c):
     for k in range(count):
         recent[k] = MEMORY * recent[k] + step[k]
     recent[count] = MEMORY * recent[count] + c
+
+
+@kernel
+def pool_step(pool, predictions, count, y, mixed, noise):
+    """One step of exponentiated gradient on the pool's squared error, in units of the noise and bounded.
+
+    Bounded, so that one label far off moves no weight by more than a factor: what is learned is what most rounds say.
+    """
+    if noise <= 0.0:
+        return
+    total = 0.0
+    for k in range(count):
+        gain = 2.0 * (mixed - y) * (mixed - predictions[k]) / noise
+        pool[k] = max(pool[k], 1e-12) * math.exp(POOL_RATE * gain / (1.0 + abs(gain)))
+        total += pool[k]
+    for k in range(count):
+        pool[k] /= total
 
 
 @kernel

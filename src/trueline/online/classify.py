@@ -204,7 +204,7 @@ def update_filters(filters, own, classes, size, total, columns, w, P, forget, ri
     """The Kalman members' update, after raising the ridge of columns whose variance doubled."""
     for f in range(filters * own):
         enter(P, f, size, columns, ridge[f // own])
-    if grown(columns, size, total) > 0:
+    if grown(columns, size, total, True) > 0:
         for f in range(filters * own):
             for j in range(1, size):
                 if columns[4, j - 1] > 0.0:
@@ -337,7 +337,7 @@ def classify(
             tops[k] += top_step[k]
         redistribute(shares, step, members, 1.0 / max(1.0, totals[LARGEST_WEIGHT]))
         if filters > 0:
-            spread(values, indices, start, stop, dense, columns, size, c, totals[WEIGHT], totals[EXAMPLES], u)
+            spread(values, indices, start, stop, dense, columns, size, c, totals[WEIGHT], totals[EXAMPLES], True, u)
             update_filters(
                 filters, own, classes, size, totals[WEIGHT] + c, columns, w, P, forget, ridge, u, work, scores, label, c,
                 totals,
@@ -347,7 +347,7 @@ def classify(
             totals,
         )  # fmt: skip
         if filters == 0 and centred:
-            spread(values, indices, start, stop, dense, columns, size, c, totals[WEIGHT], totals[EXAMPLES], u)
+            spread(values, indices, start, stop, dense, columns, size, c, totals[WEIGHT], totals[EXAMPLES], True, u)
         elif filters == 0:
             spread_sparse(values, indices, start, stop, dense, columns, c)
         totals[WEIGHT] += c

@@ -12,8 +12,9 @@ from typing import Any
 
 import numpy as np
 
+from ..data.refusals import in_words, unusable
 from ..errors import DataError
-from .inputs import named
+from .inputs import check_width, codes, matrix, named, targets, weights
 
 _NUMBERS = {float, int, bool, np.float64}
 LIMIT = 1e100  # beyond, squares and their sums leave the range of float64
@@ -70,16 +71,11 @@ class Intake:
                 X.shape[1],
             )
         else:
-            try:
-                X = np.ascontiguousarray(X, dtype=np.float64)
-            except (TypeError, ValueError) as error:
-                raise DataError(f"rows must be numbers ({error}); encode text as indicators first") from None
-            if X.ndim != 2:
-                raise DataError(f"rows have {X.ndim} dimension(s); give a two-dimensional array (rows, columns)")
+            X = matrix(X)
             n, d = X.shape
             block = Block(X.reshape(-1), np.arange(d), np.arange(n + 1) * d, True, d)
         if self.settled and block.width != self.width:
-            raise DataError(f"rows have {block.width} columns; this model has {self.width}: give the same columns")
+            check_width(X, self.width)
         self._check(block)
         return block
 
@@ -147,12 +143,10 @@ class Intake:
         if bad.any():
             k = int(np.argmax(bad))
             row = int(np.searchsorted(block.starts, k, side="right")) - 1
-            column = block.indices[k - block.starts[row]] if block.dense else block.indices[k]
-            raise DataError(
-                f"column {int(column)} has {block.values[k]} in row {row} ({int(bad.sum())} such values in all); "
-                f"give finite numbers no larger than {LIMIT:g}",
-                where=str(int(column)),
-            )
+            column = int(block.indices[k - block.starts[row]] if block.dense else block.indices[k])
+            name = self.names[column] if self.names is not None and column < len(self.names) else f"x{column}"
+            place = f"column {name!r} has {in_words(block.values[k])} in row {row}"
+            raise unusable("X", int(bad.sum()), place, name)
 
 
 def _row(values: Any, indices: list[int], width: int, new: tuple[str, ...] = ()) -> Block:
@@ -166,40 +160,16 @@ def _row(values: Any, indices: list[int], width: int, new: tuple[str, ...] = ())
 
 def check_targets(y: Any, n: int, task: str, classes: int) -> np.ndarray:
     """Labels as the loops want them: numbers, or class numbers 0 … K − 1."""
-    try:
-        y = np.ascontiguousarray(y, dtype=np.float64).reshape(-1)
-    except (TypeError, ValueError):
-        raise DataError("the target is not a number; give numbers", where="y") from None
-    if len(y) != n:
-        raise DataError(f"there are {n} rows and {len(y)} targets; give one target a row", where="y")
     if task == "regression":
-        bad, wanted = ~(np.abs(y) <= LIMIT), f"a finite number no larger than {LIMIT:g}"
-    elif task == "binary":
-        bad, wanted = (y != 1.0) & (y != -1.0), "−1 or +1"
-    else:
-        bad, wanted = ~((y >= 0) & (y < classes) & (y == np.floor(y))), f"a class number from 0 to {classes - 1}"
-    if bad.any():
-        row = int(np.argmax(bad))
-        raise DataError(f"the target in row {row} is {y[row]:g}; give {wanted}", where="y")
-    return (y + 1.0) / 2.0 if task == "binary" else y
+        return targets(y, n, "real")
+    return (targets(y, n, "sign") + 1.0) / 2.0 if task == "binary" else codes(y, n, classes)
 
 
-def check_weights(weights: Any, n: int) -> np.ndarray:
+def check_weights(given: Any, n: int) -> np.ndarray:
     """Importance weights: finite and not negative; 1 each when absent."""
-    if weights is None:
+    if given is None:
         return np.ones(n)
-    try:
-        c = np.ascontiguousarray(weights, dtype=np.float64).reshape(-1)
-    except (TypeError, ValueError):
-        raise DataError("weights must be numbers; give one a row", where="weights") from None
-    if len(c) != n:
-        raise DataError(f"there are {n} rows and {len(c)} weights; give one weight a row", where="weights")
-    bad = ~((c >= 0.0) & (c <= LIMIT))
-    if bad.any():
-        row = int(np.argmax(bad))
-        raise DataError(
-            f"the weight in row {row} is {c[row]:g}; give a finite number that is not negative", where="weights"
-        )
+    c = weights(given, n)
     if not math.isfinite(float(c.sum())):
-        raise DataError("the weights do not have a finite sum; scale them down", where="weights")
+        raise DataError("sample_weight does not have a finite sum; scale the weights down", where="sample_weight")
     return c

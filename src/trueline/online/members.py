@@ -24,6 +24,8 @@ from .._jit import kernel
 INTERCEPT_RIDGE = 0.01
 # A column whose spread is below this fraction of its size (squared) is constant up to rounding.
 DEAD = 1e-20
+BOUND = 2.0  # deviations at which a twin bounds the error it learns from
+BOUNDED = 0.9205  # E min(|z|, 2)² of a standard Gaussian z
 WOUND = 4.0  # P_jj in units of the ridge's at which forgetting is undone
 
 
@@ -73,17 +75,21 @@ def absorb(w, P, f, size, Pu, q, curvature, step, forget):
 
 
 @kernel
+def pull(w, P, f, j, size, delta):
+    """The weights' part of A_jj ← A_jj + δ with Aw unchanged; P is still that of before."""
+    share = delta / (1.0 + delta * P[f, j, j]) * w[f, j]
+    for i in range(size):
+        w[f, i] -= share * P[f, i, j]
+
+
+@kernel
 def strengthen(w, P, f, j, size, delta, v):
     """A_jj ← A_jj + δ with Aw unchanged: w and P follow by Sherman and Morrison."""
     growth = 1.0 + delta * P[f, j, j]
-    share = delta / growth
-    pull = share * w[f, j]
-    root = math.sqrt(share)
+    root = math.sqrt(delta / growth)
+    pull(w, P, f, j, size, delta)
     for i in range(size):
-        v[i] = P[f, i, j]
-        w[f, i] -= pull * v[i]
-    for i in range(size):
-        v[i] *= root
+        v[i] = P[f, i, j] * root
     downdate(P, f, v, size, 1.0)
     # Row j shrinks by the growth, which may be 1e12: by division, for subtraction would lose as many digits.
     for i in range(size):
@@ -118,6 +124,26 @@ def tend(w, P, f, size, columns, ridge, forget, v):
 
 
 @kernel
+def bounded_step(twins, noise, f, size, Pu, q, error, c, total):
+    """A filter's twin: the same step from an error no larger than BOUND deviations of its own noise.
+
+    The noise is the mean square of those errors, made right for a Gaussian by BOUNDED; it follows within 100 rounds.
+    """
+    if noise[f] > 0.0:
+        reach = BOUND * math.sqrt(noise[f])
+        error = min(max(error, -reach), reach)
+    noise[f] += (error * error / BOUNDED - noise[f]) * min(1.0, max(0.01 * c, c / total))
+    step = c * error / (1.0 + c * q)
+    usable = True
+    for i in range(size):
+        twins[f, i] += step * Pu[i]
+        usable = usable and math.isfinite(twins[f, i])
+    if not usable:
+        for i in range(size):
+            twins[f, i] = 0.0
+
+
+@kernel
 def load(values, indices, start, stop, dense, columns, size, u):
     """u ← (1, x − shift) with columns that have not yet varied at 0."""
     u[0] = 1.0
@@ -130,12 +156,13 @@ def load(values, indices, start, stop, dense, columns, size, u):
 
 
 @kernel
-def spread(values, indices, start, stop, dense, columns, size, weight, total, number, u):
+def spread(values, indices, start, stop, dense, columns, size, weight, total, number, present, u):
     """Add a row to every column's mean and variance, by Welford's formula with weights; u is what ``load`` made.
 
     Columns that vary for the first time get their unit of ridge, their place in u, and 1 in ``columns[4]``.
     Rows of ``columns``: shift, mean, sum of squares, unit of ridge, its change, this row, weight of nonzero values,
-    the example at which the column first varied.
+    the example at which the column first varied. The unit is the variance; with ``present``, the sum of squares over the
+    weight of nonzero values, which does not fall when a column is seldom there.
     """
     after = total + weight
     for j in range(size - 1):
@@ -154,7 +181,7 @@ def spread(values, indices, start, stop, dense, columns, size, weight, total, nu
             variance = columns[2, j] / after
             centre = columns[0, j] + columns[1, j]
             if variance > DEAD * centre * centre and variance > 1e-280:
-                columns[3, j] = variance
+                columns[3, j] = columns[2, j] / columns[6, j] if present else variance
                 columns[4, j] = 1.0
                 columns[7, j] = number
                 u[j + 1] = columns[5, j]
@@ -169,13 +196,14 @@ def enter(P, f, size, columns, ridge):
 
 
 @kernel
-def grown(columns, size, total):
-    """Columns whose variance doubled: ``columns[4]`` gets the increase of their unit of ridge; how many there are."""
+def grown(columns, size, total, present):
+    """Columns whose unit of ridge doubled: ``columns[4]`` gets the increase of their unit of ridge; how many there are."""
     count = 0
     for j in range(size - 1):
         columns[4, j] = 0.0
-        if columns[3, j] > 0.0 and columns[2, j] / total > 2.0 * columns[3, j]:
-            columns[4, j] = columns[2, j] / total - columns[3, j]
+        unit = columns[2, j] / (columns[6, j] if present else total) if columns[3, j] > 0.0 else 0.0
+        if unit > 2.0 * columns[3, j]:
+            columns[4, j] = unit - columns[3, j]
             count += 1
     return count
 

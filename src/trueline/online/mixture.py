@@ -21,6 +21,7 @@ from ..threads import one_blas_thread
 from . import classify as labels
 from . import regress as numbers
 from . import room
+from .aggregate import ROUNDING
 from .hindsight import Hindsight
 from .intake import Intake, check_targets, check_weights
 from .proof import log_certificate, squared_certificate
@@ -113,6 +114,11 @@ class MixtureModel:
         return max(1, self.class_count if self.class_count > 2 else 1)
 
     @property
+    def twins(self) -> int:
+        """Filters that have a twin with bounded errors."""
+        return len(self.arrays["twins"]) if self.arrays else 0
+
+    @property
     def members(self) -> list[str]:
         """What each member is, in the order of the weights."""
         return room.member_names(self)
@@ -127,10 +133,11 @@ class MixtureModel:
         totals = a["totals"]
         if self.task == "regression":
             static = _posterior(a["losses"], _rate(totals[numbers.GAP_STATIC], count))
-            top = _posterior(a["tops"], _rate(totals[numbers.GAP_TOP], numbers.LEVELS))
+            top = _posterior(a["tops"], _rate(totals[numbers.GAP_TOP], len(a["tops"])))
             least = a["recent"][:-1].min()
             recent = _posterior(a["recent"][:-1], 0.5 * a["recent"][-1] / least if least > 0.0 else math.inf)
-            return top[0] * static + top[1] * a["shares"] + top[2] * recent
+            mixed = top[0] * static + top[1] * a["shares"] + top[2] * recent
+            return mixed + top[3] * a["pool"] if len(top) > 3 else mixed
         eta = 1.0 / max(1.0, totals[labels.LARGEST_WEIGHT])
         static, top = _posterior(a["losses"], eta), _posterior(a["tops"], eta)
         trust = a["trust"] / max(a["trust"].sum(), 1e-300)
@@ -261,35 +268,7 @@ class MixtureModel:
 
     def member_coefficients(self, width: int | None = None) -> np.ndarray:
         """(members, scores, 1 + width): intercept and coefficients of every member, on the columns as given."""
-        a, own, width = self.arrays, self.score_vectors, self.intake.width if width is None else width
-        count = len(a["losses"])
-        out = np.zeros((count, own, width + 1))
-        shift = a["columns"][0, :width]
-        totals = a["totals"]
-        regression = self.task == "regression"
-        if regression:
-            out[0, 0, 0], out[1, 0, 0] = totals[numbers.MEAN], totals[numbers.LAST]
-        for m in range(self.filters):
-            w = a["w"][m * own : (m + 1) * own, : width + 1]
-            out[2 + m] = w
-            out[2 + m, :, 0] += (totals[numbers.ORIGIN] if regression else 0.0) - w[:, 1:] @ shift
-        if self.steps:
-            centre, scale = self._scales(width)
-            for m in range(self.steps):
-                w = a["table"][m * own : (m + 1) * own, : width + 1]
-                at = 2 + self.filters + m
-                out[at, :, 1:] = w[:, 1:] * scale
-                out[at, :, 0] = w[:, 0] - out[at, :, 1:] @ centre + (totals[numbers.MEAN] if regression else 0.0)
-        return out
-
-    def _scales(self, width: int) -> tuple[np.ndarray, np.ndarray]:
-        shift, mean, squares = (self.arrays["columns"][row, :width] for row in (0, 1, 2))
-        total = self.arrays["totals"][1]
-        weight = np.full(width, total) if self.centred else mean
-        with np.errstate(divide="ignore", invalid="ignore"):
-            scale = np.sqrt(weight / squares)
-        scale[~np.isfinite(scale)] = 0.0
-        return (shift + mean if self.centred else np.zeros(width)), scale
+        return room.member_coefficients(self, self.intake.width if width is None else width)
 
     @property
     def coef(self) -> np.ndarray:
@@ -378,6 +357,8 @@ class MixtureModel:
             made.progress = [dict(record) for record in meta["progress"]]
             made.arrays = {n: np.array(a, order="C") for n, a in arrays.items() if not n.startswith("hindsight_")}
             made.hindsight = Hindsight.from_state(arrays) if "hindsight_mean" in arrays else None
+            if made.arrays and "twins" not in made.arrays:
+                room.without_twins(made.arrays)
         except (KeyError, TypeError) as error:
             raise ModelError(f"the mixture's state lacks {error}; use an intact copy", where="model file") from None
         return made
@@ -397,5 +378,5 @@ def _rate(gap: float, count: int) -> float:
 
 def _posterior(losses: np.ndarray, eta: float) -> np.ndarray:
     gap = losses - losses.min()
-    raw = (gap == 0.0).astype(float) if eta == math.inf else np.exp(-eta * gap)
+    raw = (gap <= ROUNDING * losses.min()).astype(float) if eta == math.inf else np.exp(-eta * gap)
     return raw / raw.sum()

@@ -34,7 +34,7 @@ SQUARED = (
     "regret to every member ≤ 2Δ, of the second level to the first ≤ 2Δ′ more; least squares member: "
     "loss ≤ min over w of {Σ(y − w·u)² + wᵀA₀w} + R²·ln det(A₀⁻¹A) + R², R the label range and its margin"
 )
-MEMBERS = "regret to every member ≤ 2Δ + 2Δ′ ≤ 4R²·ln(3K) + 4R², R the label range and its margin"
+MEMBERS = "regret to every member ≤ 2Δ + 2Δ′ ≤ 4R²·ln(4K) + 4R², R the label range and its margin"
 LOG = "loss ≤ the best member's + ln K + ln 3 (times the largest weight if above 1)"
 
 

@@ -13,7 +13,9 @@ import numpy as np
 from .._jit import kernel
 from .aggregate import (
     average,
+    excess,
     mix_loss,
+    pool_step,
     posterior,
     rate,
     recent_weights,
@@ -25,6 +27,7 @@ from .members import (
     absorb,
     accept,
     adaptive_step,
+    bounded_step,
     diagonal_spread,
     diagonal_step,
     dot,
@@ -33,6 +36,7 @@ from .members import (
     grown,
     load,
     product,
+    pull,
     sparse_dot,
     spread,
     spread_sparse,
@@ -52,10 +56,11 @@ SIMPLE = 2  # members that look at labels only: running mean and last label
 # Step members on standardised rows: normalised with falling steps, AdaGrad, constant fractions of ‖z‖²; the rest are
 # diagonal filters.
 NORMALISED, ADAPTIVE, CONSTANT = 1, 3, 3
-LEVELS = 3  # static, fixed share, recent
+LEVELS = 4  # static, fixed share, recent, pool (a file from before the pool has three)
 # The arrays that the loop works on, in its order.
 STATE = (
-    "totals", "columns", "w", "P", "forget", "ridge", "ledger", "table", "sums", "rates", "losses", "shares", "recent", "tops",
+    "totals", "columns", "w", "P", "forget", "ridge", "ledger", "twins", "noise", "table", "sums", "rates", "losses", "shares",
+    "recent", "pool", "tops",
 )  # fmt: skip
 
 
@@ -90,7 +95,24 @@ def widen(label, totals):
 
 @kernel
 def member_predictions(
-    values, indices, start, stop, dense, centred, size, filters, steps, totals, columns, w, table, u, places, z, out
+    values,
+    indices,
+    start,
+    stop,
+    dense,
+    centred,
+    size,
+    filters,
+    steps,
+    totals,
+    columns,
+    w,
+    twins,
+    table,
+    u,
+    places,
+    z,
+    out,
 ):
     """Every member's prediction, inside the label range seen and its margin; how many places the standardised row has."""
     low, high, origin = totals[LOW] - totals[MARGIN_LOW], totals[HIGH] + totals[MARGIN_HIGH], totals[ORIGIN]
@@ -101,41 +123,52 @@ def member_predictions(
         load(values, indices, start, stop, dense, columns, size, u)
         for f in range(filters):
             out[SIMPLE + f] = clip(origin + dot(w, f, u, size), low, high)
+        for f in range(twins.shape[0]):
+            out[SIMPLE + filters + f] = clip(origin + dot(twins, f, u, size), low, high)
     if steps > 0:
         count = standardise(values, indices, start, stop, dense, centred, columns, totals[WEIGHT], places, z)
         for f in range(steps):
-            out[SIMPLE + filters + f] = clip(totals[MEAN] + sparse_dot(table, f, places, z, count), low, high)
+            out[SIMPLE + filters + twins.shape[0] + f] = clip(
+                totals[MEAN] + sparse_dot(table, f, places, z, count), low, high
+            )
     return count
 
 
 @kernel
-def combine(predictions, members, totals, losses, shares, recent, tops, weights, level, triple):
-    """The two-level mixture's prediction; ``level`` gets those of the static, the fixed-share and the recent mixture."""
+def combine(predictions, members, totals, losses, shares, recent, pool, tops, weights, level, trust):
+    """The two-level mixture's prediction; ``level`` gets those of the static, fixed-share and recent mixture, and the pool."""
+    levels = tops.shape[0]
     posterior(losses, members, rate(totals[GAP_STATIC], members), weights)
     level[0] = average(weights, predictions, members)
     level[1] = average(shares, predictions, members)
     recent_weights(recent, members, weights)
     level[2] = average(weights, predictions, members)
-    posterior(tops, LEVELS, rate(totals[GAP_TOP], LEVELS), triple)
-    return average(triple, level, LEVELS)
+    level[3] = average(pool, predictions, members)
+    posterior(tops, levels, rate(totals[GAP_TOP], levels), trust)
+    return average(trust, level, levels)
 
 
 @kernel
-def score(predictions, members, y, c, p, totals, losses, shares, recent, tops, level, step, top_step):
+def score(predictions, members, y, c, p, totals, losses, shares, recent, pool, tops, level, step, top_step):
     """Charge the label to every member and to every mixture."""
     for k in range(members):
         step[k] = c * (y - predictions[k]) ** 2
-    for k in range(LEVELS):
+    levels = tops.shape[0]
+    for k in range(levels):
         top_step[k] = c * (y - level[k]) ** 2
     eta = rate(totals[GAP_STATIC], members)
     eta_share = rate(totals[GAP_SHARE], members)
-    totals[GAP_STATIC] += max(0.0, top_step[0] - mix_loss(losses, step, members, eta))
-    totals[GAP_SHARE] += max(0.0, top_step[1] - share_loss(shares, step, members, eta_share))
-    totals[GAP_TOP] += max(0.0, c * (y - p) ** 2 - mix_loss(tops, top_step, LEVELS, rate(totals[GAP_TOP], LEVELS)))
+    totals[GAP_STATIC] += excess(top_step[0], mix_loss(losses, step, members, eta))
+    totals[GAP_SHARE] += excess(top_step[1], share_loss(shares, step, members, eta_share))
+    top_loss = mix_loss(tops, top_step, levels, rate(totals[GAP_TOP], levels))
+    totals[GAP_TOP] += excess(c * (y - p) ** 2, top_loss)
+    least = math.inf
     for k in range(members):
         losses[k] += step[k]
-    for k in range(LEVELS):
+        least = min(least, losses[k])
+    for k in range(levels):
         tops[k] += top_step[k]
+    pool_step(pool, predictions, members, y, level[3], least / totals[WEIGHT])
     redistribute(shares, step, members, eta_share)
     remember(recent, step, members, c)
 
@@ -163,17 +196,21 @@ def update_steps(steps, filters, table, sums, places, z, count, y, c, rates, tot
 
 
 @kernel
-def update_filters(filters, size, total, columns, w, P, forget, ridge, ledger, u, work, label, clipped, c, totals):
+def update_filters(
+    filters, size, total, columns, w, P, forget, ridge, ledger, twins, noise, u, work, label, clipped, c, totals
+):
     """The recursive least squares members' update, after raising the ridge of columns whose variance doubled.
 
     The ledger keeps Σce²/(1+cq), and Σc·ê²·cq/(1+cq) with what raising the ridge between prediction and update changed.
     """
     low, high = totals[LOW] - totals[MARGIN_LOW], totals[HIGH] + totals[MARGIN_HIGH]
-    raised = grown(columns, size, total) > 0
+    raised = grown(columns, size, total, False) > 0
     for f in range(filters):
         if raised:
             for j in range(1, size):
                 if columns[4, j - 1] > 0.0:
+                    if f < twins.shape[0]:
+                        pull(twins, P, f, j, size, ridge[f] * columns[4, j - 1])
                     strengthen(w, P, f, j, size, ridge[f] * columns[4, j - 1], work)
         prediction = totals[ORIGIN] + dot(w, f, u, size)
         error = label - prediction
@@ -182,6 +219,10 @@ def update_filters(filters, size, total, columns, w, P, forget, ridge, ledger, u
         now = (label - clip(prediction, low, high)) ** 2
         ledger[f, 0] += c * error * error / (1.0 + c * q)
         ledger[f, 1] += c * max(0.0, made - now) + c * now * c * q / (1.0 + c * q)
+        if f < twins.shape[0]:
+            # As the filter's own error, to the bit: until something is bounded they are the same.
+            bounded = label - (totals[ORIGIN] + dot(twins, f, u, size))
+            bounded_step(twins, noise, f, size, work, q, bounded, c, total)
         absorb(w, P, f, size, work, q, c, c * error / (forget[f] + c * q), forget[f])
     accept(columns, size)
     for f in range(filters):
@@ -191,10 +232,10 @@ def update_filters(filters, size, total, columns, w, P, forget, ridge, ledger, u
 @kernel
 def regress(
     values, indices, starts, dense, y, weights, learning, centred, size, classes, filters, steps, totals, columns, w, P,
-    forget, ridge, ledger, table, sums, rates, losses, shares, recent, tops, out, capped,
+    forget, ridge, ledger, twins, noise, table, sums, rates, losses, shares, recent, pool, tops, out, capped,
 ):  # fmt: skip
     """Predict every row and, when learning, update on it before the next; ``capped`` gets the labels learned from."""
-    members = SIMPLE + filters + steps
+    members = losses.shape[0]
     u = np.zeros(size)
     work = np.zeros(size)
     places = np.zeros(size, dtype=np.int64)
@@ -203,7 +244,7 @@ def regress(
     mixing = np.zeros(members)
     step = np.zeros(members)
     level = np.zeros(LEVELS)
-    triple = np.zeros(LEVELS)
+    trust = np.zeros(LEVELS)
     top_step = np.zeros(LEVELS)
     for i in range(starts.shape[0] - 1):
         start, stop = starts[i], starts[i + 1]
@@ -213,10 +254,10 @@ def regress(
             for k in range(start, stop):
                 columns[0, indices[k - start] if dense else indices[k]] = values[k]
         count = member_predictions(
-            values, indices, start, stop, dense, centred, size, filters, steps, totals, columns, w, table, u, places,
-            z, predictions,
+            values, indices, start, stop, dense, centred, size, filters, steps, totals, columns, w, twins, table, u,
+            places, z, predictions,
         )  # fmt: skip
-        p = combine(predictions, members, totals, losses, shares, recent, tops, mixing, level, triple)
+        p = combine(predictions, members, totals, losses, shares, recent, pool, tops, mixing, level, trust)
         out[i] = p
         if not learning:
             continue
@@ -243,19 +284,21 @@ def regress(
             totals[CAPPED_EXCESS] += loss - c * (label - p) ** 2
             totals[CAPPED] += 1.0 if label != y[i] else 0.0
             totals[OVERSHOOT] += c * overshoot(label, totals) ** 2
-            score(predictions, members, label, c, p, totals, losses, shares, recent, tops, level, step, top_step)
+            score(predictions, members, label, c, p, totals, losses, shares, recent, pool, tops, level, step, top_step)
         if filters > 0:
-            spread(values, indices, start, stop, dense, columns, size, c, totals[WEIGHT], totals[EXAMPLES], u)
+            spread(values, indices, start, stop, dense, columns, size, c, totals[WEIGHT], totals[EXAMPLES], False, u)
             for f in range(filters):
                 enter(P, f, size, columns, ridge[f])
             update_filters(
-                filters, size, totals[WEIGHT] + c, columns, w, P, forget, ridge, ledger, u, work,
-                label, predictions, c, totals,
+                filters, size, totals[WEIGHT] + c, columns, w, P, forget, ridge, ledger, twins, noise, u, work, label,
+                predictions, c, totals,
             )  # fmt: skip
         if steps > 0:
             update_steps(steps, filters, table, sums, places, z, count, label, c, rates, totals)
             if filters == 0 and centred:
-                spread(values, indices, start, stop, dense, columns, size, c, totals[WEIGHT], totals[EXAMPLES], u)
+                spread(
+                    values, indices, start, stop, dense, columns, size, c, totals[WEIGHT], totals[EXAMPLES], False, u
+                )
             elif filters == 0:
                 spread_sparse(values, indices, start, stop, dense, columns, c)
         totals[WEIGHT] += c

@@ -24,6 +24,7 @@ REGRESSION_FILTERS = (
     (0.99, 0.1, 2.0),
     (0.95, 0.1, 1.0),
     (0.9, 0.1, 0.5),
+    (1.0, 1000.0, 0.0),
 )
 CLASS_FILTERS = (
     (1.0, 0.1, 0.0),
@@ -35,8 +36,9 @@ CLASS_FILTERS = (
 )
 REGRESSION_RATES = (1.0, 0.03, 0.1, 0.3, 0.02, 0.1, 0.5, 0.3, 3.0, 30.0)
 CLASS_RATES = (0.1, 1.0, 0.03, 0.3, 0.1, 1.0, 10.0, 0.0)
+TWINS = 3  # of the first filters of a regression: the same matrix, errors bounded
 LARGEST_FILTER = 301 * 301  # entries of one member's matrices
-_GROWING = ("columns", "w", "P", "table", "sums")
+_GROWING = ("columns", "w", "P", "twins", "table", "sums")
 
 
 def member_names(model: MixtureModel) -> list[str]:
@@ -45,6 +47,7 @@ def member_names(model: MixtureModel) -> list[str]:
     what = "least squares" if regression else "Kalman logistic"
     named = [f"{what}, forgetting {forget:g}, ridge {ridge:g}" for forget, ridge, _ in filters]
     if regression:
+        named += [f"least squares with bounded errors, ridge {ridge:g}" for _, ridge, _ in filters[: model.twins]]
         steps = ["normalised steps", *(f"AdaGrad {r:g}" for r in REGRESSION_RATES[1:4])]
         steps += [f"constant step {r:g}" for r in REGRESSION_RATES[4:7]]
         steps += [f"diagonal least squares, ridge {r:g}" for r in REGRESSION_RATES[7:]]
@@ -72,7 +75,7 @@ def prepare(model: MixtureModel, sparse: bool) -> None:
     if model.hindsight is not None:
         model.hindsight.widen(width)
     if model.filters:
-        forget, _, memory = np.array(_filters(model)).T
+        forget, _, memory = np.array(_filters(model)[: model.filters]).T
         model.arrays["forget"][:] = np.maximum(forget, 1.0 - 1.0 / np.maximum(memory * width, 1.0))
 
 
@@ -98,7 +101,8 @@ def _begin(model: MixtureModel, width: int, sparse: bool) -> None:
     # Exponentiated gradient touches every weight at every row, so only filters' company affords it.
     model.steps = (0 if narrow else len(rates)) if regression else len(rates) if narrow else len(rates) - 1
     model.centred = narrow or not sparse
-    vectors, members = model.steps * model.score_vectors, 2 + model.filters + model.steps
+    twins = TWINS if regression and narrow else 0
+    vectors, members = model.steps * model.score_vectors, 2 + model.filters + twins + model.steps
     model.arrays = {
         "totals": np.zeros(numbers.TOTALS if regression else labels.TOTALS),
         "columns": np.zeros((8, width)),
@@ -107,6 +111,8 @@ def _begin(model: MixtureModel, width: int, sparse: bool) -> None:
         "forget": pairs[:, 0].copy(),
         "ridge": pairs[:, 1].copy(),
         "ledger": np.zeros((model.filters, 2)),
+        "twins": np.zeros((twins, width + 1)),
+        "noise": np.zeros(twins),
         "table": np.zeros((vectors, width + 1)),
         "sums": np.zeros((vectors, width + 1)),
         "scales": np.zeros(vectors),
@@ -114,7 +120,8 @@ def _begin(model: MixtureModel, width: int, sparse: bool) -> None:
         "losses": np.zeros(members),
         "shares": np.full(members, 1.0 / members),
         "recent": np.zeros(members + 1),
-        "tops": np.zeros(3),
+        "pool": np.full(members, 1.0 / members),
+        "tops": np.zeros(numbers.LEVELS if regression else 3),
     }
     model.arrays["P"][:, 0, 0] = 1.0 / INTERCEPT_RIDGE
     if not regression:
@@ -137,6 +144,9 @@ def _grow(model: MixtureModel, width: int) -> None:
 def _go_wide(model: MixtureModel, width: int) -> None:
     """To gradient members that read only what a row has; they start at the best filter's or member's weights.
 
+    Members that count what each column has taught start with what the filter knows of it, 1/P_jj: for AdaGrad too, whose
+    sum of squared gradients grows by about the same (Fisher's equality), in units of the noise for squared loss.
+
     A new phase of the mixture: losses so far are settled (the best member's, and the gaps of that phase, go into the
     bound, because each phase telescopes by itself) and every member starts level.
     """
@@ -144,7 +154,9 @@ def _go_wide(model: MixtureModel, width: int) -> None:
     totals, regression = old["totals"], model.task == "regression"
     # A filter's weights, where there are filters: it has seen how columns go together.
     losses = old["losses"][2 : 2 + model.filters] if model.filters else old["losses"][2:]
-    w = model.member_coefficients(had)[2 + int(np.argmin(losses))]
+    best = int(np.argmin(losses))
+    w = model.member_coefficients(had)[2 + best]
+    P = old["P"][best * own : (best + 1) * own, : had + 1, : had + 1] if model.filters else np.zeros((own, 0, 0))
     shift, mean, squares, nonzero = (old["columns"][row, :had] for row in (0, 1, 2, 6))
     model.phase_loss += float(old["losses"].min())
     if regression:
@@ -166,3 +178,61 @@ def _go_wide(model: MixtureModel, width: int) -> None:
     else:
         new["frequencies"], new["transitions"] = old["frequencies"], old["transitions"]
     new["table"][:] = np.tile(start, (model.steps, 1))
+    for s, own_P in enumerate(P):
+        known = np.zeros(width + 1)
+        spread = own_P.diagonal()
+        known[: had + 1][spread > 0.0] = 1.0 / spread[spread > 0.0]
+        known[1 : had + 1] /= np.maximum(scale * scale, 1e-300)
+        noise = float(losses.min()) / float(totals[numbers.WEIGHT]) if regression else 1.0
+        first = numbers.NORMALISED if regression else labels.CONSTANT
+        adaptive = first + (numbers.ADAPTIVE if regression else labels.ADAPTIVE)
+        diagonal = adaptive + (numbers.CONSTANT if regression else 0)
+        new["sums"][first * own + s : adaptive * own + s : own] = known * noise
+        new["sums"][diagonal * own + s : model.steps * own : own] = known
+
+
+def without_twins(arrays: dict[str, np.ndarray]) -> None:
+    """A file from before there were twins and a pool: the model goes on as it was, without them."""
+    arrays |= {
+        "twins": np.zeros((0, arrays["table"].shape[1])),
+        "noise": np.zeros(0),
+        "pool": np.zeros(len(arrays["losses"])),
+    }
+
+
+def member_coefficients(model: MixtureModel, width: int) -> np.ndarray:
+    """(members, scores, 1 + width): intercept and coefficients of every member, on the columns as given."""
+    a, own = model.arrays, model.score_vectors
+    count = len(a["losses"])
+    out = np.zeros((count, own, width + 1))
+    shift = a["columns"][0, :width]
+    totals = a["totals"]
+    regression = model.task == "regression"
+    if regression:
+        out[0, 0, 0], out[1, 0, 0] = totals[numbers.MEAN], totals[numbers.LAST]
+    for m in range(model.filters):
+        w = a["w"][m * own : (m + 1) * own, : width + 1]
+        out[2 + m] = w
+        out[2 + m, :, 0] += (totals[numbers.ORIGIN] if regression else 0.0) - w[:, 1:] @ shift
+    for m in range(model.twins):
+        w = a["twins"][m, : width + 1]
+        out[2 + model.filters + m, 0] = w
+        out[2 + model.filters + m, 0, 0] += totals[numbers.ORIGIN] - w[1:] @ shift
+    if model.steps:
+        centre, scale = _scales(model, width)
+        for m in range(model.steps):
+            w = a["table"][m * own : (m + 1) * own, : width + 1]
+            at = 2 + model.filters + model.twins + m
+            out[at, :, 1:] = w[:, 1:] * scale
+            out[at, :, 0] = w[:, 0] - out[at, :, 1:] @ centre + (totals[numbers.MEAN] if regression else 0.0)
+    return out
+
+
+def _scales(model: MixtureModel, width: int) -> tuple[np.ndarray, np.ndarray]:
+    shift, mean, squares = (model.arrays["columns"][row, :width] for row in (0, 1, 2))
+    total = model.arrays["totals"][1]
+    weight = np.full(width, total) if model.centred else mean
+    with np.errstate(divide="ignore", invalid="ignore"):
+        scale = np.sqrt(weight / squares)
+    scale[~np.isfinite(scale)] = 0.0
+    return (shift + mean if model.centred else np.zeros(width)), scale
