@@ -69,3 +69,20 @@ def test_an_older_file_loads_predicts_and_goes_on(name):
     model.partial_fit(X[30:], t[30:])
     np.testing.assert_allclose(answers(model, X), then["after"], rtol=1e-10, atol=1e-13)
     assert figures(model) == pytest.approx(then["certificate"], rel=1e-8)
+
+
+@pytest.mark.parametrize("settings", [{}, {"geometry": "additive", "rate": 0.1}, {"geometry": "additive"}])
+@pytest.mark.parametrize("other", [-1, 0])
+def test_a_file_from_before_the_second_label_goes_on_as_if_never_stopped(tmp_path, settings, other):
+    model = tl.OnlineClassifier(**settings)
+    for x in (0.5, 1.5):
+        model.learn_one({"x": x}, 1)
+    model.save(tmp_path / "m.tl")
+    again = tl.load(tmp_path / "m.tl")
+    for each in (model, again):
+        each.learn_one({"x": -1.0}, other).learn_one({"x": 1.0}, 1)
+    assert again.classes_.tolist() == model.classes_.tolist() == sorted([other, 1])
+    assert again.predict_proba_one({"x": 0.3}) == model.predict_proba_one({"x": 0.3})
+    assert again.certificate_.to_dict() == model.certificate_.to_dict()
+    again.save(tmp_path / "m.tl")
+    assert tl.load(tmp_path / "m.tl").classes_.tolist() == model.classes_.tolist()

@@ -35,7 +35,14 @@ class Saved:
 
         check_is_fitted(self)
         params = {name: _outward(name, value) for name, value in self.get_params(deep=False).items()}  # type: ignore[attr-defined]
-        save_record(self._record(), path, estimator=type(self).__name__, params=params)
+        save_record(self._record(), path, estimator=type(self).__name__, params=params, **self._aside())
+
+    def _aside(self) -> dict[str, Any]:
+        """What the estimator knows beside its record and parameters; ``_recall`` takes it back from the file."""
+        return {}
+
+    def _recall(self, meta: dict[str, Any]) -> None:
+        """Take back what ``_aside`` told."""
 
     def _record(self) -> Any:
         raise NotImplementedError
@@ -84,6 +91,7 @@ def load(path: str | os.PathLike[str], parts: Any = ()) -> Any:
     )
     estimator = cls(**{key: _inward(value, classes) for key, value in meta.get("params", {}).items()})
     estimator._adopt(record)
+    estimator._recall(meta)
     return estimator
 
 

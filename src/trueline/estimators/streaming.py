@@ -301,6 +301,13 @@ class Streaming(Saved, BaseEstimator):
         if names and names != [f"x{j}" for j in range(width)]:
             self.feature_names_in_ = np.array(names, dtype=object)
 
+    def _aside(self) -> dict[str, Any]:
+        return {"only_ones": True} if "_only_ones" in self.__dict__ else {}
+
+    def _recall(self, meta: dict[str, Any]) -> None:
+        if meta.get("only_ones"):
+            self._only_ones = True
+
     # Settings
 
     def _whole(self, name: str, value: Any) -> int:
