@@ -188,3 +188,48 @@ def test_exports_say_how_to_pass_a_date(run, target):
     code, out, _ = run(f"export dates.tl --to {target}")
     assert code == 0 and any("when" in line and "days since 1970-01-01" in line for line in out.splitlines())
     assert "1970" not in run(f"export m.tl --to {target}")[1]
+
+
+def test_a_device_or_a_pipe_is_written_into_and_a_link_stays(run, folder):
+    import os
+    import stat
+    import threading
+
+    from trueline.modelfile import is_special
+
+    for option, name in (("-o", "pipe.tl"), ("--report", "pipe.html")):
+        os.mkfifo(folder / name)
+        got = []
+        reader = threading.Thread(
+            target=lambda name=name, got=got: got.append((folder / name).read_bytes()), daemon=True
+        )
+        reader.start()
+        assert run(f"fit d.csv -t rent -q {option} {name}")[0] == 0
+        reader.join(20)
+        assert got and len(got[0]) > 500 and stat.S_ISFIFO(os.stat(folder / name).st_mode)
+        os.symlink("real" + name, folder / ("link" + name))
+        (folder / ("real" + name)).write_text("old")
+        assert run(f"fit d.csv -t rent -q {option} link{name}")[0] == 0
+        assert os.path.islink(folder / ("link" + name)) and (folder / ("real" + name)).stat().st_size > 500
+    assert not [name for name in os.listdir(folder) if name.endswith(".part")]
+    assert is_special("/dev/full")  # or the lines below would put a file in its place
+    for option in ("-o", "--report"):
+        code, out, err = run(f"fit d.csv -t rent {option} /dev/full")
+        assert code in (1, 4) and "cannot write /dev/full" in err and "space" in err and out == ""
+    assert is_special("/dev/full")
+
+
+@pytest.mark.parametrize(
+    ("line", "code", "said"),
+    [
+        ("fit d.csv -t rent --holdout 0.9999999", 3, "choose a smaller --holdout"),
+        ("fit flags.csv -t y --holdout 0.9999999", 3, "choose a smaller --holdout"),
+        ("fit d.csv -t rent --missing maybe", 2, "--missing is refuse, drop, mean or indicator, not 'maybe'"),
+        ("fit d.csv -t a --loss poisson", 3, "target 'a' holds -"),
+        ("evaluate m.tl d.csv --weights a", 3, "column 'a' holds weights"),
+        ("--jsn", 2, "there is no option '--jsn'; did you mean '--version'?"),
+    ],
+)
+def test_what_was_unclear_is_said_in_the_words_of_the_command(run, line, code, said):
+    found, out, err = run(line)
+    assert found == code and said in err and out == "" and err.count("\n") == 1

@@ -11,6 +11,7 @@ import contextlib
 import hashlib
 import json
 import os
+import stat
 from pathlib import Path
 from typing import Any
 
@@ -93,10 +94,15 @@ def read(path: str | os.PathLike[str]) -> tuple[str, dict[str, np.ndarray], dict
 
 
 def write_bytes(path: str | os.PathLike[str], raw: bytes) -> None:
-    """Put bytes at a path, whole or not at all, durably."""
-    target = Path(path)
+    """Put bytes at a path, whole or not at all, durably; through a link, into what it names."""
+    special = is_special(path)
+    target = Path(path) if special else Path(os.path.realpath(path))
     scratch = target.with_name(f".{target.name}.{os.getpid()}.part")
     try:
+        if special:
+            with open(target, "wb") as file:
+                file.write(raw)
+            return
         with open(scratch, "wb") as file:
             file.write(raw)
             file.flush()
@@ -108,6 +114,14 @@ def write_bytes(path: str | os.PathLike[str], raw: bytes) -> None:
         raise ModelError(
             f"cannot write {path}: {error.strerror}; choose another place or free some space", where=str(path)
         ) from None
+
+
+def is_special(path: str | os.PathLike[str]) -> bool:
+    """Whether there is a device or a pipe at a path: that is written into, and never replaced by a file."""
+    try:
+        return not stat.S_ISREG(os.stat(path).st_mode)
+    except (OSError, ValueError):
+        return False
 
 
 def _digest(raw: bytes) -> str:

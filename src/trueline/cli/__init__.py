@@ -7,6 +7,7 @@ standard output, messages and progress to standard error. Exit codes: 0 ok, 1 fa
 
 from __future__ import annotations
 
+import atexit
 import os
 import sys
 import threading
@@ -24,8 +25,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     0
     """
     code = _run(argv)
-    if argv is None and any(thread.daemon for thread in threading.enumerate()):
-        # A reader still waits for standard input, whose lock it holds: the end of Python would abort on it.
+    threads = threading.enumerate()
+    if argv is None and (len(threads) == 1 or any(thread.daemon for thread in threads)):
+        # Taking Python apart is a tenth of a short command; and if a reader still waits for standard input, whose lock it
+        # holds, Python would abort on it.
+        atexit._run_exitfuncs()
         sys.stdout.flush()
         sys.stderr.flush()
         os._exit(code)

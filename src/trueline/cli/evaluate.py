@@ -61,9 +61,19 @@ def measured(opened: Any, source: Any, column: str, weights: str | None) -> tupl
             raise DataError(f"column {column!r} is not a number, and the model predicts numbers", where=column)
         answers.append(y.to_numpy())
         if weights:
-            sizes.append(frame.get_column(weights).to_numpy().astype(float))
+            sizes.append(numbers_of(frame.get_column(weights), weights))
     found, y = np.concatenate(fitted), np.concatenate(answers)
     return metrics_of(opened, found, y, np.concatenate(sizes) if sizes else None), len(y)
+
+
+def numbers_of(series: Any, name: str) -> np.ndarray:
+    """A column of weights as numbers of at least 0."""
+    from ..errors import DataError
+
+    values = series.to_numpy().astype(float) if series.dtype.is_numeric() and not series.null_count() else None
+    if values is None or not np.isfinite(values).all() or (values < 0).any():
+        raise DataError(f"column {name!r} holds weights that are not finite numbers of at least 0", where=name)
+    return values
 
 
 def _with(source: Any, extra: list[str]) -> Any:

@@ -22,6 +22,7 @@ from ..model.training import designed, held_out
 HELD_MOST = 200_000  # held-out rows that are kept for the measures
 PENALTIES = ("none", "ridge", "lasso", "elastic")
 LOSSES = ("squared", "huber", "absolute", "quantile", "logistic", "hinge", "squared_hinge", "poisson")
+MISSING = ("refuse", "drop", "mean", "indicator")
 SIGNS = ("logistic", "hinge", "squared_hinge")
 
 
@@ -101,6 +102,10 @@ def check(asked: Asked) -> None:
             raise UsageError("--alpha needs a penalty: ridge, lasso or elastic", where="alpha")
     if not 0.0 <= asked.l1_ratio <= 1.0:
         raise UsageError(f"--l1-ratio lies between 0 and 1, not {asked.l1_ratio:g}", where="l1_ratio")
+    if asked.missing not in MISSING:
+        raise UsageError(
+            f"--missing is {', '.join(MISSING[:-1])} or {MISSING[-1]}, not {asked.missing!r}", where="missing"
+        )
     if asked.folds < 2:
         raise UsageError(f"--folds is a whole number of at least 2, not {asked.folds}", where="folds")
     if asked.target is None and asked.formula is None:
@@ -222,6 +227,13 @@ def from_moments(asked: Asked, encoder: Any, blocks: Iterator[Any], began: float
     from ..onepass.moments import Moments
 
     targets = (str(asked.target),)
+    if asked.holdout is not None:
+        first = next(blocks, None)
+        if first is None:
+            raise DataError(
+                "all rows are held out, and none is left to fit; choose a smaller --holdout", where="holdout"
+            )
+        blocks = itertools.chain([first], blocks)
     moments = Moments.from_blocks(blocks, targets=targets, sample=asked.sample, schema=lambda: encoder.schema)
     return solved(asked, moments.designed(), began)
 
@@ -279,7 +291,7 @@ def from_rows(asked: Asked, encoder: Any, blocks: Iterator[Any], began: float) -
 
     kept = list(blocks)
     if not kept:
-        raise DataError("no row is left to fit", where="holdout")
+        raise DataError("all rows are held out, and none is left to fit; choose a smaller --holdout", where="holdout")
     X, y, weights = joined(kept, encoder)
     folds = None if kept[0].folds is None else np.concatenate([block.folds for block in kept])
     read = time.perf_counter()
@@ -303,6 +315,11 @@ def from_rows(asked: Asked, encoder: Any, blocks: Iterator[Any], began: float) -
             notes.insert(
                 0, f"{asked.target} takes {'the values ' * (len(names) <= 4)}{shown}: fitted by logistic regression"
             )
+    if loss == "poisson" and (y < 0).any():
+        raise DataError(
+            f"target {asked.target!r} holds {y[y < 0][0]:g}; the poisson loss takes counts, numbers of at least 0",
+            where=asked.target,
+        )
     record, alpha, rows, curves = fit_rows(asked, loss, X, y, weights, folds, schema)
     done = time.perf_counter()
     chosen = np.linspace(0, len(X) - 1, min(len(X), asked.sample)).astype(int)

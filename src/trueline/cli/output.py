@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shutil
 import stat
 import sys
+import tempfile
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -36,7 +38,7 @@ def check_place(path: str | None) -> None:
         raise TruelineError(f"cannot write {path}: there is no folder {folder}", where=path)
     if Path(path).is_dir():
         raise TruelineError(f"cannot write {path}: it is a folder; give the name of a file", where=path)
-    if not os.access(folder, os.W_OK):
+    if not os.access(path if os.path.exists(path) and not Path(path).is_file() else folder, os.W_OK):
         raise TruelineError(f"cannot write {path}: the folder is not writable; choose another place", where=path)
 
 
@@ -77,11 +79,22 @@ def _file(path: str) -> object:
 
 @contextlib.contextmanager
 def whole(path: str) -> Iterator[Path]:
-    """A scratch path that becomes the file when the block ends well, and vanishes otherwise."""
-    target = Path(path)
-    scratch = target.with_name(f".{target.name}.{os.getpid()}.part")
+    """A scratch path that becomes the file when the block ends well, and vanishes otherwise.
+
+    A link stays, and what it names is replaced; a device or a pipe is written into.
+    """
+    from ..modelfile import is_special
+
+    special = is_special(path)
+    target = Path(path) if special else Path(os.path.realpath(path))
+    folder = Path(tempfile.gettempdir()) if special else target.parent
+    scratch = folder / f".{target.name}.{os.getpid()}.part"
     try:
         yield scratch
+        if special:
+            with open(scratch, "rb") as made, open(target, "wb") as file:
+                shutil.copyfileobj(made, file)
+            return
         with open(scratch, "rb+") as file:
             os.fsync(file.fileno())
         scratch.replace(target)

@@ -76,7 +76,8 @@ def run(arguments: list[str]) -> int:
     name, known = arguments[0], commands()
     if name not in known:
         what = "option" if name.startswith("-") else "command"
-        raise UsageError(f"there is no {what} {name!r}{nearest(name, known)}", where=what)
+        choices = ("--help", "--version", "--install-completion") if what == "option" else known
+        raise UsageError(f"there is no {what} {name!r}{nearest(name, choices)}", where=what)
     from .command import remember
 
     remember(arguments)
