@@ -12,7 +12,10 @@ import numpy as np
 import polars as pl
 import pytest
 
+import trueline as tl
 from trueline.cli import main
+from trueline.errors import DataError
+from trueline.online.mixture import MixtureModel
 
 GOOD = "x,z,word,y\n" + "".join(f"{k},{(k * 7) % 5},{'ab'[k % 2]},{2 * k + (k * 7) % 5 + 0.5}\n" for k in range(40))
 
@@ -275,3 +278,24 @@ def test_a_pipe_of_the_shell_is_read(place, capsys):
     finally:
         os.close(reading)
     assert json.loads(capsys.readouterr().out)["n"] == 40
+
+
+@pytest.mark.parametrize("which", ["X", "y"])
+def test_every_online_learner_says_the_same_of_a_number_too_large(which):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(20, 2))
+    y = X @ [1.0, -1.0]
+    bad = {"X": X.copy(), "y": y.copy()}
+    bad[which][(3, 1) if which == "X" else 3] = 1e308
+    where = "column 'x1' has 1e+308" if which == "X" else "y has 1 unusable entry: 1e+308"
+    said = set()
+    for make in (tl.OnlineRegressor, tl.WidrowHoff, lambda: tl.WidrowHoff(0.1), tl.RecursiveLeastSquares, MixtureModel):
+        model = make()
+        learn = model.learn if make is MixtureModel else model.partial_fit
+        learn(X, y)
+        before = np.array(model.predict(X))
+        with pytest.raises(DataError) as refused:
+            learn(bad["X"], bad["y"])
+        said.add(str(refused.value))
+        assert (model.predict(X) == before).all()
+    assert len(said) == 1 and where in said.pop()
