@@ -200,3 +200,16 @@ def test_thrift_reads_every_type_and_ends_at_the_end():
     for cut in range(len(raw) - 1):
         with pytest.raises((IndexError, ValueError)):
             thrift.fields(raw[:cut], 0)
+
+
+def test_blocks_that_nobody_has_any_more_are_used_again(monkeypatch, tmp_path):
+    monkeypatch.setattr(pages, "_BLOCK", 1)
+    path = str(tmp_path / "t.parquet")
+    table(9000).select("many", "sorted", "y").write_parquet(path)
+    told = parquet.footer(path)
+    chunks = [parquet.chunks(told, k) for k in range(3)]
+    passing, kept = (pages.Numbers(path, parquet.leaves(told), chunks) for _ in range(2))
+    sums = [float(X.sum() + y.sum()) for X, y in passing]
+    assert len(sums) == 9 and len(passing._blocks) <= 2
+    parts = [(X[:5], y[:5].copy()) for X, y in kept]
+    assert len(kept._blocks) == 9 and len({X.tobytes() for X, _ in parts}) == 9

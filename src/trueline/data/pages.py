@@ -10,6 +10,7 @@ from __future__ import annotations
 import ctypes
 import mmap
 import os
+import sys
 import zlib
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
@@ -26,7 +27,7 @@ _DATA, _DICTIONARY, _DATA_2 = 0, 2, 3  # kinds of pages
 _ENTRIES = (2, 8)  # encodings by a dictionary, in the first version's name and in the second's
 _LEVELS = 3  # runs, as the encoding of levels
 _TABLE = 64  # pages of a chunk, to begin with
-_AHEAD = 1 << 23  # bytes of numbers made at once, if pages are that small: they stay in the cache until they are rows
+_AHEAD = 1 << 24  # bytes of numbers made at once, if pages are that small: they stay in the cache until they are rows
 _BLOCK = 1 << 22  # bytes of the rows given out at once
 _MOST = 1 << 29  # bytes of numbers that may have to be held
 _ODD = 72  # bytes: columns at a distance of whole pages of memory would push each other out of the cache
@@ -187,6 +188,7 @@ class Numbers:
         self._columns = [Column(self._data, *each) for each in zip(leaves, chunks)]
         self._room = np.empty((len(leaves), 0))
         self._tools: list[Tools] = []
+        self._blocks: list[np.ndarray] = []
 
     def __iter__(self) -> Iterator[Rows]:
         d = len(self._columns) - 1
@@ -200,7 +202,7 @@ class Numbers:
                     break
                 for first in range(0, n, step):
                     rows = min(step, n - first)
-                    X, y = np.empty((rows, d)), np.empty(rows)
+                    X, y = self._block(step, rows, d)
                     starts = np.array([column.start for column in self._columns])
                     if not rows_of(self._room, starts, X, y):
                         raise Odd
@@ -212,6 +214,17 @@ class Numbers:
         finally:
             for tools in self._tools:
                 tools.close()
+
+    def _block(self, most: int, rows: int, d: int) -> Rows:
+        """Room for a block, where one was that nobody has any more: fresh memory takes as long as filling it."""
+        for k in range(len(self._blocks)):
+            if sys.getrefcount(self._blocks[k]) == 2:
+                flat = self._blocks[k]
+                break
+        else:
+            flat = np.empty(most * (d + 1))
+            self._blocks.append(flat)
+        return flat[: rows * d].reshape(rows, d), flat[rows * d : rows * (d + 1)]
 
     def _make_room(self, rows: int) -> None:
         """Room for so many rows, what is left of the last ones at its beginning."""
