@@ -120,3 +120,12 @@ def test_an_elastic_net_goes_down_to_where_its_ridge_is_free_on_the_smallest_col
     found_ = found(capsys, tmp_path / "scales.csv", "-t", "y")
     errors = {row["method"]: row["cross_validated"] for row in found_["methods"]}
     assert errors["elastic net"] < 1.1 * errors["least squares"]
+
+
+def test_too_few_rows_are_refused_and_words_are_not_aligned_like_numbers(capsys, tmp_path):
+    from trueline.report.text import align
+
+    (tmp_path / "two.csv").write_text("a,y\n1,2\n2,3\n")
+    assert main(["compare", str(tmp_path / "two.csv"), "-t", "y"]) == 3
+    assert "too few" in capsys.readouterr().err
+    assert align(["proven", "refused", "1.5"])[:2] == [" proven  ", "refused  "]

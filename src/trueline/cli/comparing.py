@@ -104,6 +104,11 @@ def read(asked: Asked) -> Task:
     kept = list(blocks)
     X, y, _ = joined(kept, encoder)
     places = np.concatenate([block.folds for block in kept])
+    if len(np.unique(places)) < 2:
+        raise DataError(
+            f"{len(X)} row{'s' * (len(X) != 1)} are too few to leave some out and compare what predicts them",
+            where="data",
+        )
     classes = encoder.schema.target_kind in ("category", "boolean") or bool(np.isin(y, (0.0, 1.0)).all())
     if not classes:
         return Task(asked, encoder.schema, X, y, None, y, places)

@@ -206,6 +206,8 @@ def bars(values: Sequence[float], size: int = 24) -> list[str]:
 
 
 def _split(cell: str) -> tuple[str, str]:
+    if not any(map(str.isdigit, cell)):
+        return cell, ""  # a word, or a dash
     at = cell.find(".")
     if at < 0:
         at = next((i for i, c in enumerate(cell) if c in "e%"), len(cell))
