@@ -29,27 +29,6 @@ from trueline.parts.rates import rate
 # Sequences a theorem is tried on: few and always the same ones, or, by ``make torture``, many and new ones each time.
 TRIALS = int(os.environ.get("TRUELINE_THEOREM_TRIALS", "0"))
 
-if not _jit.PLAIN:
-
-    def plainly(trials: int) -> None:
-        done = subprocess.run(
-            [sys.executable, "-m", "pytest", "-q", "-x", "--timeout=0", "-p", "no:cacheprovider", str(Path(__file__))],
-            env=os.environ | {"NUMBA_DISABLE_JIT": "1", "TRUELINE_THEOREM_TRIALS": str(trials)},
-            capture_output=True,
-            text=True,
-        )
-        assert done.returncode == 0, done.stdout[-4000:]
-
-    def test_theorems_in_plain_python():
-        plainly(0)
-
-    @pytest.mark.torture
-    def test_theorems_on_many_more_sequences():
-        plainly(1000)
-
-    # What follows is for the plain interpreter.
-    pytestmark = []
-
 
 class PNorm(NamedTuple):
     """½‖w‖_p² as a mirror map."""
@@ -296,3 +275,27 @@ class TestTheorems:
                 other.learn(x[None, :], [t])
             model.learn(X, y)
             assert model.weights() == pytest.approx(sums / 20, abs=1e-12)
+
+
+if not _jit.PLAIN:
+    THEOREMS = [name for name, test in vars(TestTheorems).items() if getattr(test, "is_hypothesis_test", False)]
+    PARTS = 4  # of a theorem's many sequences, so that each part ends long before pytest's limit
+
+    def plainly(trials: int, *only: str) -> None:
+        chosen = [f"{Path(__file__)}::TestTheorems::{name}" for name in only] or [str(Path(__file__))]
+        done = subprocess.run(
+            [sys.executable, "-m", "pytest", "-q", "-x", "--timeout=0", "-p", "no:cacheprovider", *chosen],
+            env=os.environ | {"NUMBA_DISABLE_JIT": "1", "TRUELINE_THEOREM_TRIALS": str(trials)},
+            capture_output=True,
+            text=True,
+        )
+        assert done.returncode == 0, done.stdout[-4000:]
+
+    def test_theorems_in_plain_python():
+        plainly(0)
+
+    @pytest.mark.torture
+    @pytest.mark.parametrize("part", range(PARTS))
+    @pytest.mark.parametrize("theorem", THEOREMS)
+    def test_theorems_on_a_thousand_more_sequences(theorem, part):
+        plainly(1000 // PARTS, theorem)
