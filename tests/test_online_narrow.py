@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 import pytest
 
@@ -10,7 +12,7 @@ from trueline.errors import DataError
 from trueline.online import state
 from trueline.online.model import OnlineModel
 from trueline.online.narrow import with_ones
-from trueline.parts.geometries import geometry
+from trueline.parts.geometries import Additive, geometry
 from trueline.parts.rates import rate
 
 N = 120
@@ -80,3 +82,55 @@ def test_counts_go_on_as_if_one_by_one():
         for _ in range(1000):
             slow += 1.0
         assert with_ones(start, 1000) == slow
+
+
+class Bent(NamedTuple):
+    """A loss with more numbers than registers are free."""
+
+    low: float = 0.3
+    middle: float = 0.7
+    high: float = 1.1
+    bend: float = 0.25
+    far: float = 1.75
+    targets = "real"
+
+    def slope(self, score, y):
+        r = score - y
+        steep = self.high if abs(r) > self.far else self.middle if abs(r) > self.bend else self.low
+        return steep * r
+
+    def value(self, score, y):
+        return 0.5 * (score - y) * self.slope(score, y)
+
+
+class Halved(NamedTuple):
+    """Additive steps of half the rate, as a user would write the geometry."""
+
+    share: float = 0.5
+    base: Additive = Additive()
+
+    def step(self, rate, norm2):
+        return self.share * rate
+
+    def slope(self, loss, score, y, gain):
+        return self.base.slope(loss, score, y, gain)
+
+    weight, mass, height = Additive.weight, Additive.mass, Additive.height
+    move, excess, conjugate, divergence = Additive.move, Additive.excess, Additive.conjugate, Additive.divergence
+
+
+@pytest.mark.parametrize("d", [3, 30, NARROW])
+def test_numbers_of_a_users_parts_are_the_ones_of_the_other_loop(d):
+    X, y = rows(d)
+
+    def made(loss):
+        return OnlineModel(loss, geometry(Halved()), rate(0.1 / d), certificate=False)
+
+    found = set()
+    for loss in (Bent(), Bent(middle=0.2, far=0.5)):
+        held, other = made(loss), made(loss)
+        assert held.learn(X, y).tobytes() == other.learn(X, y, np.ones(N)).tobytes()
+        assert held.weights().tobytes() == other.weights().tobytes()
+        assert held.heads[0].numbers[state.LOSS] == other.heads[0].numbers[state.LOSS]
+        found.add(held.weights().tobytes())
+    assert len(found) == 2

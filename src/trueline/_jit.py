@@ -1,4 +1,4 @@
-"""The only file that knows Numba (but for _lanes.py, which knows its code generator).
+"""The only file that knows Numba (but for _lanes.py and _walks.py, which know its code generator).
 
 ``@kernel`` marks a function that may run compiled. Nothing is imported or compiled until the first
 call; then the kernel, and every kernel it names, becomes a Numba dispatcher. With
@@ -258,7 +258,9 @@ def _file_digest(path: str) -> str:
 
 def _sources(start: list[Any]) -> tuple[set[str], set[str]] | None:
     """Files and constants that compiled code starting here depends on; None if some source is unknown."""
-    files = {str(Path(__file__).with_name(name)) for name in ("_jit.py", "_lanes.py", "_vectors.py")}  # they write code
+    files = {
+        str(Path(__file__).with_name(name)) for name in ("_jit.py", "_lanes.py", "_vectors.py", "_walks.py")
+    }  # they write code
     constants: set[str] = set()
     seen: set[int] = set()
     todo = list(start)
