@@ -68,7 +68,7 @@ class Kernel:
 
     def ready(self, *arguments: Any) -> Callable[..., Any] | None:
         """Machine code that an earlier process left for arguments of these types, where that is asked for."""
-        if not (_lightly or self.light) or PLAIN or "numba" in sys.modules:
+        if not (_lightly or self.light) or PLAIN:
             return None
         kinds = tuple(map(_kind, arguments))
         if kinds not in self._ready:
@@ -83,6 +83,8 @@ class Kernel:
         except _ready.Unready:
             return None
         _asked.add((self.__module__, self.__name__, described))
+        if "numba" in sys.modules:  # the usual way costs nothing more, and leaves this one for the next process
+            return None
         classes = [cls for value in arguments for cls in _ready.parts(value)]
         path = _ready_file(self.function, described, classes)
         return None if path is None else _ready.load(path)

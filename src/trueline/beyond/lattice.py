@@ -34,6 +34,12 @@ def exponent_for(x: np.ndarray, w: np.ndarray) -> int:
     return int(np.clip(np.round(np.log2(width)), -1000, 1000))
 
 
+def bins_of(x: Any, width: float) -> Any:
+    """The number of each value's bin. A value below 0 lies below bin 0, also where the quotient is too small for a float."""
+    with np.errstate(over="ignore"):  # a lattice that is far too fine: it is made coarser
+        return np.where(x < 0.0, np.minimum(np.floor(x / width), -1.0), np.floor(x / width))
+
+
 class Histogram(Family):
     """Counts on the lattice. ``exponent`` is None until the first value."""
 
@@ -55,7 +61,7 @@ class Histogram(Family):
         return {"weight": np.zeros(groups)} | {k: np.zeros((groups, self.length)) for k in self.additive[1:]}
 
     def bins(self, x: np.ndarray) -> np.ndarray:
-        return np.floor(x / self.width)
+        return bins_of(x, self.width)
 
     def coarser(self) -> Any:
         """The same counts with bins twice as wide; ``sums`` and ``squares`` are about each bin's left end."""
@@ -78,13 +84,13 @@ class Histogram(Family):
         made: Any = self
         if self.length:
             low, high = min(low, self.low * self.width), max(high, (self.low + self.length - 1) * self.width)
-        while np.floor(high / made.width) - np.floor(low / made.width) + 1 > BINS:
+        while bins_of(high, made.width) / 2.0 - bins_of(low, made.width) / 2.0 + 0.5 > BINS / 2.0:
             if made.length:
                 made = made.coarser()
             else:
                 made = made.like(made.stats)
                 made.exponent = (made.exponent or 0) + 1
-        first, last = int(np.floor(low / made.width)), int(np.floor(high / made.width))
+        first, last = int(bins_of(low, made.width)), int(bins_of(high, made.width))
         pad = (made.low - first, last - made.low - made.length + 1) if made.length else (0, last - first + 1)
         stats = {k: v if k == "weight" else np.pad(v, ((0, 0), pad)) for k, v in made.stats.items()}
         made = made.like(stats)
