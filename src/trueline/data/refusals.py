@@ -83,7 +83,9 @@ def explain(error: Exception, *, describe: str, names: Sequence[str] = (), paths
         return DataError(
             f"{describe} has rows with differing numbers of fields: every row needs one per column", where=describe
         )
-    return DataError(f"{describe} cannot be read: {text[:200]}", where=describe)
+    # What a reader quotes of a file that is no table can be all of its first line.
+    told = re.sub(r"`([^`]{30})[^`]+(`|$)", r"`\1…`", text)
+    return DataError(f"{describe} cannot be read: {told[:200]}", where=describe)
 
 
 def sql_error(error: Exception, expression: str, place: str, names: Sequence[str]) -> TruelineError:

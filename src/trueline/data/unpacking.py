@@ -20,6 +20,15 @@ ABSENT = -(1 << 62)
 _TRUE, _BYTE, _DOUBLE, _BINARY, _STRUCT = 1, 3, 7, 8, 12  # types of Thrift's compact protocol
 
 
+@kernel(inlined=True)
+def _little(data: np.ndarray, i: int, count: int) -> int:
+    """The number whose bytes begin here, the least first."""
+    value = 0
+    for k in range(count):
+        value |= _wide(data[i + k]) << 8 * k
+    return value
+
+
 @kernel
 def headers(file: np.ndarray, at: int, stop: int, values: int, table: np.ndarray) -> int:
     """The fields of the headers of pages that begin here, and where each ends, until so many values; how many there are.
@@ -101,9 +110,7 @@ def unsnapped(packed: np.ndarray, out: np.ndarray) -> int:
                 more = length - 59
                 if i + more > n:
                     return 0
-                length = 0
-                for k in range(more):
-                    length |= _wide(packed[i + k]) << 8 * k
+                length = _little(packed, i, more)
                 i += more
             length += 1
             if i + length > n or o + length > room:
@@ -116,9 +123,7 @@ def unsnapped(packed: np.ndarray, out: np.ndarray) -> int:
             more = 1 if tag & 3 == 1 else 2 if tag & 3 == 2 else 4
             if i + more > n:
                 return 0
-            back = 0
-            for k in range(more):
-                back |= _wide(packed[i + k]) << 8 * k
+            back = _little(packed, i, more)
             i += more
             length = (tag >> 2) + 1
             if more == 1:
@@ -174,9 +179,7 @@ def looked_up(runs: np.ndarray, bits: int, entries: np.ndarray, out: np.ndarray)
             size = (bits + 7) // 8
             if i + size > n:
                 return 0
-            entry = 0
-            for k in range(size):
-                entry |= _wide(runs[i + k]) << 8 * k
+            entry = _little(runs, i, size)
             i += size
             if entry >= len(entries) or count == 0:
                 return 0
