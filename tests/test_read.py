@@ -21,6 +21,7 @@ import scipy.sparse
 
 import trueline as tl
 from trueline.data.read import open_source
+from trueline.data.refusals import explain
 from trueline.data.schema import encode
 from trueline.errors import DataError, TruelineError, UsageError
 
@@ -215,6 +216,11 @@ def test_bad_files_are_refused_in_one_sentence(tmp_path, table):
                 pass
         assert "\n" not in caught.value.message and caught.value.where, name
         assert len(caught.value.message) < 400, name
+
+
+def test_a_long_line_that_is_quoted_is_cut():
+    told = explain(ValueError("could not parse `" + "<style>" * 90), describe="page.html").message
+    assert told == "page.html cannot be read: could not parse `" + ("<style>" * 5)[:30] + "…`"
 
 
 def test_bad_places(tmp_path):
