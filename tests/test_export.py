@@ -19,6 +19,16 @@ from trueline.model.linear import LinearModel
 TARGETS = ("sql", "json", "onnx", "python", "c")
 
 
+def in_sqlite(query, columns, rows, table="data"):
+    """What SQLite makes of a query, a list of dictionaries: of two columns of one name the first, as by its own rule."""
+    base = sqlite3.connect(":memory:")
+    named = ", ".join('"' + name.replace('"', '""') + '"' for name in columns)
+    base.execute(f'CREATE TABLE "{table}" ({named})')
+    base.executemany(f'INSERT INTO "{table}" VALUES ({", ".join("?" * len(columns))})', rows)
+    found = base.execute(query)
+    return [dict(zip([c[0] for c in found.description][::-1], row[::-1])) for row in found]
+
+
 def model_of(missing="refuse", link="identity", classes=(), seed=0):
     """Odd names and levels on purpose: quotes, accents, keywords."""
     columns = (
@@ -46,9 +56,9 @@ def test_each_target_agrees_with_the_model(to, missing):
 
 def test_a_wrong_export_would_be_noticed(monkeypatch):
     from trueline.errors import ModelError
-    from trueline.model import targets
+    from trueline.model import query
 
-    monkeypatch.setattr(targets, "number", lambda value: f"{float(value):.9g}")
+    monkeypatch.setattr(query, "number", lambda value: f"{float(value):.9g}")
     with pytest.raises(ModelError, match="predicts differently"):
         export(model_of(), "sql")
 
@@ -68,12 +78,10 @@ def test_several_classes_go_everywhere_with_their_probabilities():
     frame = pl.DataFrame({"a": rows[:, 0], "b": rows[:, 1]})
     query = export(model, "sql").text
     chances, labels = model.probabilities(rows), np.asarray(model.predict(rows)).tolist()
-    with sqlite3.connect(":memory:") as base:
-        base.execute("CREATE TABLE data (a, b)")
-        base.executemany("INSERT INTO data VALUES (?, ?)", [*rows.tolist(), (None, 1.0)])
-        found = base.execute(query).fetchall()
-    assert [row[-1] for row in found] == [*labels, None]
-    assert np.allclose([row[-4:-1] for row in found[:-1]], chances, rtol=1e-12, atol=1e-300)
+    found = in_sqlite(query, ["a", "b"], [*rows.tolist(), (None, 1.0)])
+    assert [row["prediction"] for row in found] == [*labels, None]
+    wanted = [[row[f"probability {label}"] for label in "uvw"] for row in found[:-1]]
+    assert np.allclose(wanted, chances, rtol=1e-12, atol=1e-300)
     polars = pl.SQLContext(data=frame).execute(query, eager=True)
     assert polars["prediction"].to_list() == labels
     assert np.allclose(polars.select("probability u", "probability v", "probability w"), chances, rtol=1e-12)
@@ -119,12 +127,8 @@ def test_derived_columns_and_filters_go_along_into_sql(fitted):
     wanted = np.concatenate([opened.scores(X) for _, X in opened.frames(inside, [])])
     found = pl.SQLContext(flats=frame).execute(query, eager=True)["prediction"].to_numpy()
     assert np.allclose(found, wanted, rtol=1e-12, atol=1e-12)
-    base = sqlite3.connect(":memory:")
-    base.create_function("sqrt", 1, lambda v: v**0.5)
-    base.execute("CREATE TABLE flats (x, kind, ok, y)")
-    base.executemany("INSERT INTO flats VALUES (?, ?, ?, ?)", frame.rows())
-    rows = base.execute(query).fetchall()
-    assert np.allclose([row[-1] for row in rows], wanted, rtol=1e-12, atol=1e-12)
+    rows = in_sqlite(query, frame.columns, frame.rows(), "flats")
+    assert np.allclose([row["prediction"] for row in rows], wanted, rtol=1e-12, atol=1e-12)
     for to in ("json", "onnx", "python", "c"):
         with pytest.raises(UsageError, match=r"sqrt\(x\)"):
             export(opened.record, to)
@@ -194,7 +198,7 @@ def test_dates_are_numbers_of_days_in_sql(tmp_path):
     base = sqlite3.connect(":memory:")
     base.execute('CREATE TABLE data ("when", y)')
     base.executemany("INSERT INTO data SELECT julianday(?) - 2440587.5, ?", [(str(d), v) for d, v in frame.rows()])
-    assert np.allclose([row[-1] for row in base.execute(made.text)], wanted, rtol=1e-12)
+    assert np.allclose([row[0] for row in base.execute(made.text)], wanted, rtol=1e-12)
 
 
 @pytest.fixture(scope="module")
@@ -238,14 +242,11 @@ def test_formulas_become_expressions(formulas, formula, tmp_path):
     made = {to: export(opened.record, to) for to in ("sql", "python", "c")}
     assert all(one.rows == 200 and one.difference <= TOLERANCE for one in made.values() if one.difference is not None)
     assert made["sql"].difference is not None and made["python"].difference is not None
-    base = sqlite3.connect(":memory:")
-    base.execute(f"CREATE TABLE data ({', '.join(frame.columns)})")
-    base.executemany(f"INSERT INTO data VALUES ({', '.join('?' * frame.width)})", frame.rows())
     space = {}
     exec(made["python"].text, space)
     found = {
         "polars": pl.SQLContext(data=frame).execute(made["sql"].text, eager=True)["prediction"].to_numpy(),
-        "sqlite": np.array([row[-1] for row in base.execute(made["sql"].text)]),
+        "sqlite": np.array([row["prediction"] for row in in_sqlite(made["sql"].text, frame.columns, frame.rows())]),
         "python": np.array([space["predict"](row) for row in frame.rows(named=True)]),
     }
     for name, values in found.items():

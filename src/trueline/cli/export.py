@@ -22,6 +22,7 @@ def export(
 
     What is written is run here and compared with the model on drawn rows: it must agree to 1e-12 of Σ|w·x|. Derived
     columns and filters go along into SQL; a formula's polynomials, logs, bumps and products into SQL, Python and C.
+    The query's predictions stand before the table's own columns; a table that lacks one of the model's is refused.
 
     [bold]Examples[/bold]
 

@@ -44,14 +44,15 @@ def export(model: Any, to: str, *, table: str = "data", check: bool = True) -> E
     >>> from trueline.model.linear import LinearModel
     >>> made = export(LinearModel(("a", "b"), np.array([1.0, -2.0]), 0.5, ("y",)), "sql")
     >>> print(made.text)
-    SELECT *, 0.5e0 + 1.0e0 * "a" + -2.0e0 * "b" AS "prediction"
-    FROM "data"
+    SELECT 0.5e0 + 1.0e0 * t."a" + -2.0e0 * t."b" AS "prediction", t.*
+    FROM "data" AS t
     >>> made.difference <= 1e-12
     True
     """
-    from . import targets
+    from .infix import CannotRun
+    from .targets import TARGETS
 
-    known: dict[str, tuple[Callable[..., bytes], Callable[..., Any]]] = targets.TARGETS
+    known: dict[str, tuple[Callable[..., bytes], Callable[..., Any]]] = TARGETS
     if to not in known:
         raise UsageError(f"there is no export target {to!r}{nearest(to, known)}", where="to")
     plan = plan_of(model)
@@ -74,7 +75,7 @@ def export(model: Any, to: str, *, table: str = "data", check: bool = True) -> E
     rows = sample_rows(plan)
     try:
         found = run(content, plan, rows, table)
-    except targets.CannotRun as reason:
+    except CannotRun as reason:
         return Export(to, content, None, 0, f"not checked: {reason}")
     wanted, size = expected(model, plan, rows)
     difference = float(np.max(np.abs(found - wanted) / np.maximum(size, 1e-300)[:, None], initial=0.0))

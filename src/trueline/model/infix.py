@@ -87,7 +87,7 @@ def sql_dialect(
     def column(at: int, column: Input) -> str:
         name = identifier(column.name)
         if column.kind == "boolean":
-            name = f"CASE WHEN {name} THEN 1.0e0 WHEN NOT {name} THEN 0.0e0 END"
+            name = f"CASE WHEN {name} = TRUE THEN 1.0e0 WHEN {name} = FALSE THEN 0.0e0 END"
         return name
 
     def level(at: int, column: Input, k: int) -> str:

@@ -96,7 +96,7 @@ def write(plan: Plan) -> bytes:
 
 def run(content: bytes, plan: Plan, rows: list[dict[str, Any]]) -> np.ndarray:
     """Scores by onnxruntime."""
-    from .targets import CannotRun
+    from .infix import CannotRun
 
     try:
         import onnxruntime
