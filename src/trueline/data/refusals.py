@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import DataError, TruelineError, UsageError, nearest
+from .quotes import inner_quote, wrong_quotes
 
 # What Polars and the libraries of compression say of bytes that are not whole.
 _DAMAGED = (
@@ -83,6 +84,11 @@ def explain(error: Exception, *, describe: str, names: Sequence[str] = (), paths
         return DataError(
             f"{describe} has rows with differing numbers of fields: every row needs one per column", where=describe
         )
+    if "CSV malformed" in text:  # Polars counts every mark, also one inside a value
+        marked = (inner_quote(_lines(path), path) for path in paths if _is_delimited(path))
+        found = next((refusal for refusal in marked if refusal is not None), None)
+        if found is not None:
+            return found
     # What a reader quotes of a file that is no table can be all of its first line.
     told = re.sub(r"`([^`]{30})[^`]+(`|$)", r"`\1…`", text)
     return DataError(f"{describe} cannot be read: {told[:200]}", where=describe)
@@ -132,13 +138,7 @@ def _damaged(path: str) -> bool:
 def _rows(path: str) -> Iterator[tuple[int, list[str]]]:
     """(line number, cells) of a delimited file, its separator the one that names its header's columns."""
     text = (line.decode("utf-8", "replace") for line in _lines(path))
-    first = next(text, "")
-    separator = (
-        "\t" if path.removesuffix(".gz").endswith((".tsv", ".tab")) or ("," not in first and "\t" in first) else ","
-    )
-    if separator == "," and "," not in first and ";" in first:
-        separator = ";"
-    reader = csv.reader((line for part in ([first], text) for line in part), delimiter=separator)
+    reader = csv.reader(text, delimiter=_separator(path))
     try:
         for cells in reader:
             yield reader.line_num, cells
@@ -146,12 +146,20 @@ def _rows(path: str) -> Iterator[tuple[int, list[str]]]:
         return
 
 
+def _separator(path: str) -> str:
+    """The separator that names the most columns in a file's header, in the order of what is usual."""
+    first = next(_lines(path), b"")
+    if path.removesuffix(".gz").endswith((".tsv", ".tab")) or (b"," not in first and b"\t" in first):
+        return "\t"
+    return ";" if b"," not in first and b";" in first else ","
+
+
 def _is_delimited(path: str) -> bool:
     return bool(re.search(r"\.(csv|tsv|tab|txt)(\.gz|\.zst)?$", path.lower())) and Path(path).is_file()
 
 
 def _bad_line(path: str) -> DataError | None:
-    """The first line that is not UTF-8 or has another number of fields than the header."""
+    """The first line that is not UTF-8, opens a mark that is not closed, or has another number of fields than the header."""
     if not _is_delimited(path):
         return None
     for number, line in enumerate(_lines(path), 1):
@@ -162,7 +170,7 @@ def _bad_line(path: str) -> DataError | None:
                 f"line {number} of {path} is not UTF-8 text (byte 0x{line[error.start]:02x}); convert the file to UTF-8",
                 where=path,
             )
-    return ragged(path)
+    return wrong_quotes(_lines(path), _separator(path), path) or ragged(path)
 
 
 def ragged(path: str) -> DataError | None:

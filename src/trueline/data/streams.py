@@ -25,6 +25,7 @@ from .files import (
     sniff,
     widened,
 )
+from .quotes import inner_quote, wrong_quotes
 from .refusals import explain, header_cells
 
 if TYPE_CHECKING:
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 
 _PIECE_BYTES = 4 << 20
 _PAUSE_SECONDS = 0.05
+_LONGEST_ROW = 64 << 20  # bytes: 10,000 columns have a hundredth of it
 
 
 def read_stream(stream: Any, describe: str, told: Delimited) -> Iterator[pl.DataFrame]:
@@ -71,13 +73,16 @@ def _text_frames(
     chosen = separator or ","
     options: dict[str, Any] = {}
     line = 1
-    for text in _whole_lines(head, pieces):
-        if schema is None and not ndjson:
+    for text in _whole_lines(head, pieces, quoted=not ndjson):
+        if not options and not ndjson:
             first, _, text = text.partition(b"\n")
             names = header_cells(first, chosen)
             chosen = check_header(names, chosen, describe, separator is not None, guess=True)
             names = header_cells(first, chosen)
             check_names(names, describe)
+            unclosed = wrong_quotes([first], chosen, describe)
+            if unclosed is not None:
+                raise unclosed
             line = 2
             options = {"separator": chosen, "null_values": MISSING_MARKS, "has_header": False, "new_columns": names}
             options["decimal_comma"] = commas
@@ -101,9 +106,12 @@ def _text_frames(
                     options.pop("new_columns")
                     numbers = padded_numbers(guess)
                 frame = pl.read_csv(text, schema=schema, **options).with_columns(numbers)
-        except DataError:
-            raise
         except Exception as error:
+            marks = None if ndjson else _marks(error, text, chosen, describe, line)
+            if marks is not None:
+                raise marks from None
+            if isinstance(error, DataError):
+                raise
             refusal = explain(
                 error,
                 describe=f"{describe} (between line {line} and {line + text.count(10)})",
@@ -114,6 +122,12 @@ def _text_frames(
         yield frame
     if schema is None:
         raise DataError(f"{describe} has a header but no rows", where=describe)
+
+
+def _marks(error: Exception, text: bytes, separator: str, describe: str, line: int) -> DataError | None:
+    """The refusal of quotation marks that explain an error."""
+    found = wrong_quotes(text.splitlines(), separator, describe, line)
+    return inner_quote(text.splitlines(), describe, line) if found is None and "CSV malformed" in str(error) else found
 
 
 def arrivals(stream: Any) -> Iterator[bytes]:
@@ -166,19 +180,30 @@ def _decompressed(head: bytes, pieces: Iterator[bytes]) -> Iterator[bytes]:
         raise EOFError("unexpected end of file")
 
 
-def _whole_lines(head: bytes, pieces: Iterator[bytes]) -> Iterator[bytes]:
-    """The same bytes, cut only at line ends outside quotes."""
+def _whole_lines(head: bytes, pieces: Iterator[bytes], quoted: bool) -> Iterator[bytes]:
+    """The same bytes, cut only at line ends; where text is quoted, only at those outside quotes."""
     rest = b""
     for piece in (p for part in ([head], pieces) for p in part):
         rest += piece
-        cut = len(rest)
-        while (cut := rest.rfind(b"\n", 0, cut)) >= 0:
-            if rest.count(b'"', 0, cut) % 2 == 0:
-                yield rest[: cut + 1]
-                rest = rest[cut + 1 :]
-                break
+        cut = _last_end(rest) if quoted else rest.rfind(b"\n")
+        if cut >= 0:
+            yield rest[: cut + 1]
+            rest = rest[cut + 1 :]
+        elif quoted and len(rest) > _LONGEST_ROW:
+            break  # a quote that is not closed: all that follows would be held for nothing
     if rest.strip():
         yield rest
+
+
+def _last_end(text: bytes) -> int:
+    """The last line end outside quotes: every other stretch between quotation marks is."""
+    outside, end = text.count(b'"') % 2 == 0, len(text)
+    while True:
+        mark = text.rfind(b'"', 0, end)
+        cut = text.rfind(b"\n", mark + 1, end) if outside else -1
+        if cut >= 0 or mark < 0:
+            return cut
+        outside, end = not outside, mark
 
 
 def standard_input() -> Any:
