@@ -23,6 +23,7 @@ from ..data.tables import table_of
 from ..errors import TruelineError, UsageError
 from ..model.linear import Interval
 from . import statistic
+from .memory import kept_memory
 from .numbers import Encoded, as_table, plain
 from .tables import BRANCHES, Task, answer, lacking, merged, one_thread, opened, plain_errors, refusal, unreachable
 
@@ -69,6 +70,12 @@ class DaskTable:
                 self.declared["y"] = pl.Float64()
         else:
             raise UsageError(f"a Dask {kind} is not a table; give a Dask dataframe or array", where="source")
+
+    def unpacked(self, options: dict[str, Any]) -> tuple[DaskTable, dict[str, Any]]:
+        return self, options  # no column of Dask's holds several numbers
+
+    def readable(self, names: Sequence[str] | None) -> DaskTable:
+        return self
 
     def select(self, columns: Sequence[str]) -> DaskTable:
         if not self.frame:
@@ -205,11 +212,13 @@ def _behind(graph: dict[Any, Any], key: Any) -> Any:
 def _run(task: Task, number: int, part: Any, names: list[str], chosen: bool) -> bytes:
     if isinstance(part, bytes):
         return part  # it was refused when it was encoded
-    return answer(task, number, part if isinstance(part, Encoded) else _tables(part, names, chosen))
+    with kept_memory():
+        return answer(task, number, part if isinstance(part, Encoded) else _tables(part, names, chosen))
 
 
 def _merged(task: Task, *answers: bytes) -> bytes:
-    return merged(task, answers)
+    with kept_memory():
+        return merged(task, answers)
 
 
 def _encoded(shared: tuple[dict[str, Any], dict[str, Any]], number: int, part: Any, chosen: bool) -> Any:
