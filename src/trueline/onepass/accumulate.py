@@ -5,7 +5,8 @@ gets its own shift. ``noise`` bounds what rounding did: per column Σ 4u·w(z �
 the rows were multiplied. The first rows go one block at a time at the highest level, until a factor exists by which
 levels can be compared. From then on pieces are tried at the level that served last, several at once; one that
 would have needed a higher level, or lies far from the shift, is done again with care. Pieces do not depend on the
-number of threads, so neither do the results.
+number of threads, so neither do the results. A ``hopeful`` accumulator multiplies its first piece at level 0 and keeps it
+if the factor of that very piece says that level 0 is enough: of a short partition the careful beginning is most of the work.
 """
 
 from __future__ import annotations
@@ -62,10 +63,18 @@ class Accumulator:
     """Turns rows into moments; ``digits`` asks for that many correct digits, "auto" for the usual."""
 
     def __init__(
-        self, width: int, targets: int, digits: float | str = "auto", *, level: int | None = None, keep: int = 0
+        self,
+        width: int,
+        targets: int,
+        digits: float | str = "auto",
+        *,
+        level: int | None = None,
+        keep: int = 0,
+        hopeful: bool = False,
     ) -> None:
         self.width = width
         self.targets = targets
+        self.hopeful = hopeful and level is None
         self.folds: dict[int, Fold] = {}
         self.rule = LevelRule(targets, digits, level)
         self.integer = np.ones(width, dtype=bool)
@@ -87,6 +96,8 @@ class Accumulator:
         # Small factors and single blocks gain nothing from BLAS's threads, and on a busy machine they wait for them.
         alone = len(rows) >= 2 * exact.FINE_ROWS and self.width <= _NARROW
         with np.errstate(all="ignore"), one_blas_thread() if alone else nullcontext():
+            if self.hopeful and pieces:
+                i, self.hopeful = int(self._hoped(rows, pieces[0])), False
             while i < len(pieces):
                 if self.rule.due:
                     self.rule.refactor(self.together())
@@ -111,6 +122,53 @@ class Accumulator:
         self.integer, self.width, self._mean_square = grown, width, None
         self.rule.forget()
         self._sample = self.sample.placed(where, width)
+
+    # ---- the first piece, in hope
+
+    def _hoped(self, rows: Given, piece: Piece) -> bool:
+        """Take the first piece in at level 0, if that is enough by its own factor; otherwise nothing has happened.
+
+        The factor can be trusted with that: where level 0 passes, the noise of the products is a small part of the smallest
+        eigenvalue. A column that it drops may be one that more digits would keep, so that such a piece is done with care.
+        """
+        if not (self.rule.rows == 0 and self.rule.enough(count(piece.rows), self.width)):
+            return False
+        shifts: dict[int, np.ndarray] = {}
+        usual = np.zeros(self.width)
+        d = self.width - self.targets
+        for name, start, stop in piece.runs:
+            Z = rows.lines(cut(piece.rows, start, min(stop, start + exact.fine_rows(self.width))))
+            shift = exact.shift_of(Z)
+            spread = np.square(Z - shift[:, None]).mean(axis=1)
+            if rows.direct and (shift[:d] ** 2 <= _NEAR_ZERO * spread[:d]).all():
+                spread[:d] += shift[:d] ** 2
+                shift[:d] = 0.0
+            shifts[name], usual = shift, np.maximum(usual, spread)
+        made = multiplied(rows, piece, shifts, 0)
+        if not all((one.squares <= _DRIFT * one.weight[0] * usual).all() for one in made):
+            return False
+        for (name, _, _), one in zip(piece.runs, made, strict=True):
+            fold = self.folds.setdefault(name, Fold())
+            if fold.open is None:
+                fold.open = one
+            else:
+                fold.open.take(one)
+            fold.open.tried_zero = True
+            self.rule.seen(one.n, one.noise)
+        squares = np.maximum.reduce([one.squares for one in made])
+        if self.rule.due:
+            self.rule.refactor(self.together())
+        if not (self.rule.settled and self.rule.full and self.rule.needed(squares) == 0):
+            self.folds.clear()
+            self.rule.forget()
+            self.rule.rows = 0
+            return False
+        candidates = np.flatnonzero(self.integer)
+        self.integer[candidates] = whole(rows, piece.rows, candidates)
+        self._mean_square, self._squares = usual, squares
+        self.blocks[0] += len(made)
+        piece.runs.clear()
+        return True
 
     # ---- several pieces at once
 

@@ -145,8 +145,17 @@ class LevelRule:
         """Whether a factor exists, by which levels can be compared."""
         return self.fixed is None and self.state is not None
 
+    @property
+    def full(self) -> bool:
+        """Whether the factor has all columns."""
+        return self.state is not None and self.state.get("full", True)
+
+    def enough(self, rows: int, width: int) -> bool:
+        """Whether so many rows are worth a factor."""
+        return rows >= max(2 * exact.FINE_ROWS, 10 * (width - self.targets))
+
     def forget(self) -> None:
-        """The columns have changed: start again."""
+        """The columns have changed, or what was seen is to be seen again: start afresh."""
         self.state, self.next, self.due = None, 0, False
         self.level = exact.LEVELS - 1 if self.fixed is None else self.fixed
 
@@ -157,8 +166,8 @@ class LevelRule:
         self.rows += n
         if self.state is not None:
             self.state["noise"] = self.state["noise"] + noise
-        d = len(noise) - self.targets
-        self.due = self.rows >= max(2 * exact.FINE_ROWS, 10 * d, self.next) and bool(np.isfinite(noise).all())
+        enough = self.rows >= self.next and self.enough(self.rows, len(noise))
+        self.due = enough and bool(np.isfinite(noise).all())
 
     def refactor(self, part: Part) -> None:
         """Judge by these moments of all rows so far; left until more rows come, since the last would judge nothing."""
@@ -185,6 +194,7 @@ class LevelRule:
         if self.auto:
             allowed = np.maximum(allowed, AUTO_SHARE * np.sqrt(spread[:, None] * sigma2))
         self.state |= {"inverse": inverse, "squared_rows": rows**2, "beta2": beta**2, "allowed": allowed}
+        self.state["full"] = bool(factor.kept.all())
 
     def needed(self, squares: np.ndarray) -> int:
         """The level for a block whose squares about its shift are these."""

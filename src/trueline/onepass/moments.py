@@ -125,8 +125,12 @@ class Moments:
         digits: float | str = "auto",
         sample: int = 10_000,
         schema: Any = None,
+        hopeful: bool = False,
     ) -> Moments:
-        """Moments of a stream of blocks whose terms may grow; ``schema()`` or a value describes the columns."""
+        """Moments of a stream of blocks whose terms may grow; ``schema()`` or a value describes the columns.
+
+        ``hopeful``: the first rows, too, are multiplied in plain float64 where that is enough.
+        """
         terms: tuple[str, ...] = ()
         accumulator: Accumulator | None = None
         weighted = False
@@ -135,7 +139,7 @@ class Moments:
             refuse_wide(len(block.terms), block.terms)
             if accumulator is None:
                 terms = block.terms
-                accumulator = Accumulator(len(terms) + k, k, digits, keep=sample)
+                accumulator = Accumulator(len(terms) + k, k, digits, keep=sample, hopeful=hopeful)
             elif block.terms != terms:
                 where = [block.terms.index(term) for term in terms] + [len(block.terms) + j for j in range(k)]
                 accumulator.widen(np.array(where), len(block.terms) + k)

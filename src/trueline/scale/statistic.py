@@ -114,7 +114,9 @@ def moments_of(
     if first is None:
         return _of_nothing(encoder, targets, digits, sample)
     blocks = itertools.chain([first], counted)
-    made = Moments.from_blocks(blocks, targets=targets, digits=digits, sample=sample, schema=lambda: encoder.schema)
+    made = Moments.from_blocks(
+        blocks, targets=targets, digits=digits, sample=sample, schema=lambda: encoder.schema, hopeful=True
+    )
     return made if made.terms == encoder.terms else made.reordered(encoder.terms)
 
 
