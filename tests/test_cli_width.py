@@ -69,9 +69,37 @@ def test_a_narrow_screen_says_what_it_left_out(capsys, folder, monkeypatch):
     assert main(["inspect", "wide.tl"]) == 0
     out = capsys.readouterr().out
     assert "not shown: " in out and "--json" in out and "95 % from" in out
-    assert main(["stream", "wide.csv", "-t", "y"]) == 0
-    out = capsys.readouterr().out
-    assert "regret" in out and "bound" in out and "features" not in out
+
+
+def test_a_stream_on_a_narrow_screen_shows_or_names_every_column(capsys, folder, monkeypatch):
+    from trueline.cli.stream import HEADS
+
+    monkeypatch.chdir(folder)
+    for columns in (40, 46, 47, 54, 55, 60, 62, 63, 71, 72, 79, 80, 100):
+        monkeypatch.setenv("COLUMNS", str(columns))
+        assert main(["stream", "wide.csv", "-t", "y"]) == 0
+        lines = capsys.readouterr().out.split("\n")
+        assert max(map(columns_of, lines)) <= columns
+        told = " ".join(" ".join(lines).split())
+        named = told.partition("not shown: ")[2].partition("(")[0].strip()
+        gone = set(named.split(", ")) if named else set()
+        assert gone <= {" ".join(head).strip() for head in HEADS.values()}
+        assert len(lines[1].split()) == len(HEADS) - len(gone)  # the head's second line has a word a column
+        assert bool(gone) == (columns < 80) and ("a screen of 80 columns, shows all" in told) == bool(gone)
+        assert not {"regret", "bound", "average loss", "example counter", "current predict"} & gone
+
+
+def test_a_screen_that_is_resized_does_not_move_a_streams_columns(capsys, monkeypatch):
+    import sys
+
+    from trueline.cli.stream import Printer
+
+    printer = Printer(False, False, sys.stdout)
+    for columns in (60, 100, 45):
+        monkeypatch.setenv("COLUMNS", str(columns))
+        printer.row({"average_loss": 1.5, "counter": 4, "regret": 2.0, "bound": 3.0})
+    _, second, *rows = capsys.readouterr().out.splitlines()
+    assert len(rows) == 3 and {len(row) for row in rows} == {len(second)}
 
 
 def test_names_that_share_both_ends_stay_apart():

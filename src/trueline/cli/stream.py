@@ -13,24 +13,19 @@ from ..errors import UsageError
 from . import options
 from .declare import Argument, Option
 
-HEADS = (
-    ("average", "loss"), ("since", "last"), ("example", "counter"), ("example", "weight"), ("current", "label"),
-    ("current", "predict"), ("current", "features"), ("best", "fixed"), ("", "regret"), ("", "bound"),
-)  # fmt: skip
-KEYS = (
-    "average_loss",
-    "since_last",
-    "counter",
+HEADS = {
+    "average_loss": ("average", "loss"), "since_last": ("since", "last"), "counter": ("example", "counter"),
+    "weight": ("example", "weight"), "label": ("current", "label"), "prediction": ("current", "predict"),
+    "features": ("current", "features"), "best_fixed_loss": ("best", "fixed"), "regret": ("", "regret"), "bound": ("", "bound"),
+}  # fmt: skip
+LEAST, MOST = 7, 11  # columns of the screen for one of the table
+SPARE = (
     "weight",
-    "label",
-    "prediction",
     "features",
+    "since_last",
     "best_fixed_loss",
-    "regret",
-    "bound",
-)
-NEEDED = 80  # columns that all of them need
-SPARE = ("weight", "features", "since_last", "best_fixed_loss")  # what a narrow terminal goes without, in this order
+    "label",
+)  # what a narrow terminal goes without, in this order
 
 
 def stream(
@@ -181,7 +176,8 @@ class Printer:
     """Progress rows as a table or as JSON lines."""
 
     def __init__(self, json: bool, quiet: bool, out: Any) -> None:
-        self.json, self.quiet, self.out, self.begun = json, quiet, out, False
+        self.json, self.quiet, self.out = json, quiet, out
+        self.shown: list[tuple[str, int]] = []  # the table's columns and their widths, as its head was printed
 
     def row(self, row: dict[str, Any]) -> None:
         if self.quiet:
@@ -192,24 +188,37 @@ class Printer:
             wipe()
             emit(row)
             return
-        from .console import paint, width, wipe
+        from .console import wipe
 
         wipe()
-        room = width()
-        narrow = SPARE[: max(0, -(-(NEEDED - room) // 8))]
-        shown = [(key, head) for key, head in zip(KEYS, HEADS) if key not in narrow]
-        size = max(7, min(11, room // len(shown) - 1))
-        sizes = [max(size, *map(len, head)) for _, head in shown]
-        if not self.begun:
-            for k in range(2):
-                line = " ".join(head[k].rjust(wide) for (_, head), wide in zip(shown, sizes))
-                print(paint(line.rstrip(), "bold", self.out), file=self.out)
-            self.begun = True
+        if not self.shown:
+            self.head()
         if "classes" in row:  # the table has room for the likeliest class alone, in the words of the label beside it
             chances = row["prediction"]
             row = row | {"prediction": row["classes"][max(range(len(chances)), key=chances.__getitem__)]}
-        cells = [fitting(row.get(key), wide).rjust(wide) for (key, _), wide in zip(shown, sizes)]
+        cells = [fitting(row.get(key), wide).rjust(wide) for key, wide in self.shown]
         print(" ".join(cells).rstrip(), file=self.out, flush=True)
+
+    def head(self) -> None:
+        """Choose the columns that the screen has room for, and print their heads."""
+        from .console import paint, width
+
+        room, heads = width(), dict(HEADS)
+        for key in SPARE:
+            if _needed(heads) > room:
+                del heads[key]
+        size = max(LEAST, min(MOST, room // len(heads) - 1))
+        self.shown = [(key, max(size, *map(len, head))) for key, head in heads.items()]
+        for k in range(2):
+            line = " ".join(heads[key][k].rjust(wide) for key, wide in self.shown)
+            print(paint(line.rstrip(), "bold", self.out), file=self.out)
+
+    def left_out(self) -> str:
+        """What the table had no room for, in a sentence."""
+        gone = [" ".join(head).strip() for key, head in HEADS.items() if key not in dict(self.shown)]
+        return (
+            f"not shown: {', '.join(gone)} (--json, or a screen of {_needed(HEADS)} columns, shows all)" if gone else ""
+        )
 
     def final(self, row: dict[str, Any], state: Any, save: str | None) -> None:
         if self.quiet:
@@ -222,6 +231,8 @@ class Printer:
 
         if not state.rows or state.rows[-1]["counter"] != row["counter"]:
             self.row(row)
+        if gone := self.left_out():
+            print(paint("\n".join(wrapped(gone, width())), "dim", self.out), file=self.out)
         print("", file=self.out)
         for line in wrapped(certificate_text(row["certificate"]), width()):
             print(line, file=self.out)
@@ -232,6 +243,11 @@ class Printer:
             )
         if save is not None:
             say(paint(f"learner in {save}", "dim", sys.stderr))
+
+
+def _needed(heads: dict[str, tuple[str, str]]) -> int:
+    """The width of a table with these heads at least."""
+    return sum(max(LEAST, *map(len, head)) + 1 for head in heads.values()) - 1
 
 
 def fitting(value: Any, size: int) -> str:
