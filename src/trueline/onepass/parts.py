@@ -14,7 +14,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from ..doubled import add, divide, multiply, subtract_product
+from ..doubled import Pair, add, divide, multiply, subtract_product
 
 _STRIP = 2**13  # numbers of a strip
 
@@ -47,20 +47,25 @@ class Part:
         dh, dl = add(*other.mean, -self.mean[0], -self.mean[1])
         mean = add(*self.mean, *multiply(dh, dl, *share))
         fh, fl = multiply(-dh, -dl, *factor)
-        (ah, al), (bh, bl) = self.products, other.products
-
-        def both(i: slice, j: slice) -> tuple[np.ndarray, np.ndarray]:
-            h, e = add(ah[i, j], al[i, j], bh[i, j], bl[i, j])
-            return subtract_product(h, e, dh[i, None], dl[i, None], fh[None, j], fl[None, j])
-
-        return Part(
+        return type(self)(
             self.n + other.n,
             weight,
             mean,
-            symmetric(both, len(dh)),
+            self._joined(other, (dh, dl), (fh, fl)),
             self.noise + other.noise,
             self.log_weight + other.log_weight,
         )
+
+    def _joined(self, other: Part, delta: Pair, factor: Pair) -> Pair:
+        """C₁ + C₂ − δφᵀ, φ = −(W₁W₂/W)·δ."""
+        (ah, al), (bh, bl) = self.products, other.products
+        (dh, dl), (fh, fl) = delta, factor
+
+        def both(i: slice, j: slice) -> Pair:
+            h, e = add(ah[i, j], al[i, j], bh[i, j], bl[i, j])
+            return subtract_product(h, e, dh[i, None], dl[i, None], fh[None, j], fl[None, j])
+
+        return symmetric(both, len(dh))
 
     def selected(self, where: np.ndarray) -> Part:
         """Some of the columns."""

@@ -26,6 +26,7 @@ from ..onepass.moments import Moments
 from ..onepass.parts import Part
 from ..onepass.sample import Sample
 from .tiles import Rows, space, summed
+from .triangles import merged_schemas
 
 MOST_POINTS = 1 << 22  # numbers of all partitions' points together, which go to every task
 _TILE = 1 << 16  # entries of a block that are summed at a time: they stay in the cache
@@ -149,7 +150,7 @@ class Sight:
         for other in parts[1:]:
             with np.errstate(over="ignore", invalid="ignore"):
                 one._join(other.n, other.weight, other.mean, other.squares, other.target)
-            one.schema = one.schema.merge(other.schema)
+        one.schema = merged_schemas([part.schema for part in parts])
         one.values = sorted({value for part in parts for value in part.values})[:most]
         one.null = math.fsum(part.null for part in parts)
         starts = [part.start for part in parts if part.start is not None]

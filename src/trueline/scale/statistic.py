@@ -12,7 +12,6 @@ A partition may be empty, have a constant target or lack a level; only the whole
 from __future__ import annotations
 
 import dataclasses
-import functools
 import itertools
 import pickle
 from collections.abc import Callable, Iterator, Sequence
@@ -28,6 +27,7 @@ from ..onepass import exact
 from ..onepass.moments import Moments, merged
 from ..onepass.sample import Sample
 from .numbers import Encoded, Numbers, as_table, plain
+from .triangles import added, packed, unpacked
 
 NOTHING = b""  # the statistic of no rows
 _AROUND = 1024  # bytes around the numbers of a sample, and a margin
@@ -139,37 +139,24 @@ def _of_nothing(encoder: Any, targets: tuple[str, ...], digits: float | str, sam
 
 def pack(moments: Moments, **more: Any) -> bytes:
     """The bytes of a statistic, its sample cut to the room that is left."""
-    width = len(moments.terms) + len(moments.targets)
-    upper = _upper(width)
-    parts = {
-        name: dataclasses.replace(part, products=(part.products[0][upper], part.products[1][upper]))
-        for name, part in moments.parts.items()
-    }
+    width = moments.width
     none = Sample.empty(width, 0)
-    body = pickle.dumps((dataclasses.replace(moments, parts=parts, sample=none, _total=None), more), protocol=5)
+    body = pickle.dumps((dataclasses.replace(packed(moments), sample=none), more), protocol=5)
     room = limit(len(moments.terms), len(moments.parts)) - len(body) - _AROUND
     return pickle.dumps((body, _shortened(moments.sample, max(0, room // (8 * (width + 2))))), protocol=5)
 
 
 def unpack(raw: bytes) -> tuple[Moments, dict[str, Any]]:
     """(the moments, what was packed with them) of a statistic."""
+    moments, more = _loaded(raw)
+    return unpacked(moments), more
+
+
+def _loaded(raw: bytes) -> tuple[Moments, dict[str, Any]]:
+    """As ``unpack``, the products still triangles."""
     body, sample = pickle.loads(raw)
     moments, more = pickle.loads(body)
-    width = len(moments.terms) + len(moments.targets)
-    upper = _upper(width)
-    parts = {}
-    for name, part in moments.parts.items():
-        squares = np.empty((2, width, width))
-        for square, triangle in zip(squares, part.products, strict=True):
-            square[upper] = square.T[upper] = triangle
-        parts[name] = dataclasses.replace(part, products=(squares[0], squares[1]))
-    return dataclasses.replace(moments, parts=parts, sample=sample), more
-
-
-@functools.lru_cache(8)
-def _upper(width: int) -> tuple[np.ndarray, ...]:
-    """The places on and above the diagonal."""
-    return np.triu_indices(width)
+    return dataclasses.replace(moments, sample=sample), more
 
 
 def _shortened(sample: Sample, most: int) -> Sample:
@@ -201,16 +188,17 @@ def merge(statistics: Sequence[bytes], **more: Any) -> bytes:
     found = [raw for raw in statistics if raw != NOTHING]
     if len(found) < 2:
         return found[0] if found else NOTHING
-    total: Moments | None = None
-    samples = []
-    for raw in found:
-        one, _ = unpack(raw)
-        samples.append((one.terms, one.sample))
-        one = dataclasses.replace(one, sample=Sample.empty(one.width, 0), _total=None)
-        total = one if total is None else total + one
-    assert total is not None
+    samples: list[tuple[tuple[str, ...], Sample]] = []
+
+    def loaded() -> Iterator[Moments]:
+        for raw in found:
+            one, _ = _loaded(raw)
+            samples.append((one.terms, one.sample))
+            yield dataclasses.replace(one, sample=Sample.empty(one.width, 0))
+
+    total = added(loaded())
     placed = [sample if terms == total.terms else _placed(sample, terms, total) for terms, sample in samples]
-    return pack(dataclasses.replace(total, sample=_beginning(placed), _total=None), **more)
+    return pack(dataclasses.replace(total, sample=_beginning(placed)), **more)
 
 
 def _placed(sample: Sample, terms: tuple[str, ...], whole: Moments) -> Sample:
