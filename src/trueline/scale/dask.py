@@ -7,12 +7,14 @@ several jobs read is encoded once and kept beside it until the last of them is d
 from __future__ import annotations
 
 import copy
+import functools
 import sys
 import uuid
 import weakref
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+import cloudpickle
 import dask
 import numpy as np
 from dask.delayed import Delayed
@@ -33,6 +35,8 @@ try:
 except ImportError:  # older releases have these names here alone
     from dask._task_spec import Alias, DataNode, GraphNode, TaskRef
     from dask._task_spec import Task as Node
+
+EMBEDDED_BYTES = 1 << 23  # of all tasks of a job together, what they are given by the graph itself
 
 
 class DaskTable:
@@ -128,20 +132,23 @@ class DaskTable:
             graph: dict[Any, Any] = {}
             for known in {id(part.dask): part.dask for part in parts}.values():
                 graph.update(known)
-            shared = f"trueline-task-{job}"
-            graph[shared] = DataNode(shared, task)
+            shared: Any = cloudpickle.dumps((task, list(self.declared), self.chosen), protocol=5)
+            if (
+                len(shared) * len(parts) > EMBEDDED_BYTES
+            ):  # otherwise a task of its own, and a transfer, would cost more
+                name = f"trueline-task-{job}"
+                graph[name], shared = DataNode(name, shared), TaskRef(name)
             level: list[Any] = []
             for number, part in enumerate(parts):
                 level.append((f"{type(task).__name__.lower()}-{job}", number))
-                arguments = (TaskRef(shared), number, TaskRef(part.key), list(self.declared), self.chosen)
-                graph[level[-1]] = Node(level[-1], _run, *arguments)
+                graph[level[-1]] = Node(level[-1], _run, shared, number, TaskRef(part.key))
             height = 0
             while len(level) > 1:
                 below, level, height = level, [], height + 1
                 for k in range(0, len(below), BRANCHES):
                     level.append((f"merge-{job}", height, k))
                     some = (TaskRef(key) for key in below[k : k + BRANCHES])
-                    graph[level[-1]] = Node(level[-1], _merged, TaskRef(shared), *some)
+                    graph[level[-1]] = Node(level[-1], _merged, shared, *some)
             return opened(Delayed(level[0], graph).compute())
 
     def head(self, rows: int) -> Any:
@@ -209,16 +216,23 @@ def _behind(graph: dict[Any, Any], key: Any) -> Any:
     return key
 
 
-def _run(task: Task, number: int, part: Any, names: list[str], chosen: bool) -> bytes:
+def _run(shared: bytes, number: int, part: Any) -> bytes:
     if isinstance(part, bytes):
         return part  # it was refused when it was encoded
+    task, names, chosen = _shared(shared)
     with kept_memory():
         return answer(task, number, part if isinstance(part, Encoded) else _tables(part, names, chosen))
 
 
-def _merged(task: Task, *answers: bytes) -> bytes:
+def _merged(shared: bytes, *answers: bytes) -> bytes:
     with kept_memory():
-        return merged(task, answers)
+        return merged(_shared(shared)[0], answers)
+
+
+@functools.lru_cache(2)
+def _shared(raw: bytes) -> tuple[Task, list[str], bool]:
+    """What all tasks of a job are given; a class that came with it is made once."""
+    return cloudpickle.loads(raw)  # type: ignore[no-any-return]
 
 
 def _encoded(shared: tuple[dict[str, Any], dict[str, Any]], number: int, part: Any, chosen: bool) -> Any:
