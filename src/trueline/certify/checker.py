@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 Rows = np.ndarray
-SHIFT, COUNTS = 2200, ("poisson", "gamma", "tweedie")  # every product of two float64 is a whole multiple of 2^-2148
+COUNTS = ("poisson", "gamma", "tweedie")
 decimals = np.vectorize(Decimal, otypes=[object])
 
 
@@ -84,45 +84,45 @@ def loss_of(name: str, f: float, s: Rows, y: Rows) -> tuple[Rows, Rows, Rows]:
 def whole_numbers(Z: Rows) -> list[tuple[Rows, Rows]]:
     """Z = Σ K·2^unit with whole numbers |K| ≤ 2²⁰: products of 4,096 rows of them are exact in float64."""
     top, out = np.frexp(np.abs(Z).max(axis=0))[1], list[Any]()
-    while Z.any():
+    while Z.any() or not out:
         unit = top - 20 * (len(out) + 1)
         out.append((np.rint(np.ldexp(Z, -unit)), unit))
         Z = Z - np.ldexp(*out[-1])
     return out
 
 
-def exact_products(A: Rows, B: Rows) -> Rows:
-    """AᵀB with no rounding at all, as Python whole numbers in units of 2^-2200."""
-    total, right = np.zeros((A.shape[1], B.shape[1]), dtype=object), whole_numbers(B)
-    for K, u in whole_numbers(A):
-        for L, v in right:
+def exact_products(A: Rows, B: Rows) -> tuple[Rows, Rows]:
+    """AᵀB with no rounding at all: Python whole numbers, and the powers of 2 that are their units."""
+    left, right, total = whole_numbers(A), whole_numbers(B), np.zeros((A.shape[1], B.shape[1]), dtype=object)
+    for size in range(len(left) + len(right) - 1):  # Horner's rule: products of one size, and 20 bits to the next
+        total = total * 2**20
+        for K, L in ((K, right[size - p][0]) for p, (K, _) in enumerate(left) if 0 <= size - p < len(right)):
             part = sum((K[i : i + 4096].T @ L[i : i + 4096]).astype(np.int64) for i in range(0, len(K), 4096))
-            total = total + part.astype(object) * 2 ** ((u[:, None] + v).astype(object) + SHIFT)
-    return total
+            total = total + part.astype(object)
+    return total, (left[-1][1][:, None] + right[-1][1]).astype(object)
 
 
 def gram(A: Rows, c: Rows) -> Rows:
     """AᵀCA exactly, as decimals: c·A is split into its rounded value and the error of that (Dekker)."""
     (a, b), (p, q) = ((h := v * 134217729.0 - (v * 134217729.0 - v), v - h) for v in (c[:, None], A))
     low = ((a * p - (high := c[:, None] * A)) + a * q + b * p) + b * q
-    total = sum(exact_products(A, part) for part in (high, low) if part.any())
-    return np.vectorize(lambda v: Decimal(int(v)) * Decimal(2) ** -SHIFT, otypes=[object])(total)
+    parts = (map(decimals, exact_products(A, part)) for part in (high, low) if part.any())
+    return sum(whole * 2**unit for whole, unit in parts)
 
 
-def solved(G: Rows, right: Rows) -> tuple[Rows, Rows]:
+def eliminated(G: Rows, right: Rows) -> tuple[Rows, Rows]:
     """(solution, inverse) in 120 digits, by Gauss and Jordan."""
     k, T = len(G), np.hstack([G, right[:, None], decimals(np.eye(len(G)))])
     for p in range(k):
         if not T[p, p] > G[p, p] * Decimal(10) ** -40:
             raise ZeroDivisionError(p)
         on = slice(p, k + p + 2)  # left of it the work is done, right of it the unit matrix is untouched
-        T[p, on] = T[p, on] / T[p, p]
-        for r in {*range(k)} - {p}:
-            T[r, on] = T[r, on] - T[r, p] * T[p, on]
+        T[p, on], rest = T[p, on] / T[p, p], np.arange(k) != p
+        T[rest, on] -= np.outer(T[rest, p], T[p, on])
     return T[:, k], T[:, k + 1 :]
 
 
-def exact(out: Claims, X: Rows, Y: Rows, c: Rows, first: int, lines: list[Any]) -> list[Any]:
+def exact(out: Claims, X: Rows, Y: Rows, c: Rows, first: int, lines: list[Any], solved: Any = eliminated) -> list[Any]:
     """Least squares, ridge: a line a target tells its columns, ``first`` constants and its coefficients, its ridge."""
     proof, found, errors = out.proof, list[Any](), [Decimal(0)]
     with localcontext(Context(prec=120)):

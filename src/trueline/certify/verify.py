@@ -1,8 +1,8 @@
 """``tl.verify``: from a model and its rows to the checks of its certificate.
 
 ``checker.py`` holds what the four main kinds claim, within 300 lines of NumPy. Beside it stand, in files of the same
-make: what closed forms (``closed.py``) and solvers (``slopes.py``) tell besides, learners of other kinds
-(``learners.py``), and models that are not a line (``beyond.py``). ``statement.py`` reads what a model says of itself.
+make: what closed forms (``closed.py``) and solvers (``slopes.py``) tell besides, a shorter way to their solutions
+(``inverse.py``), learners of other kinds (``learners.py``), and models that are not a line (``beyond.py``). ``statement.py`` reads what a model says of itself.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from . import checker, learners, statement
 from .beyond import BEYOND
 from .checker import Check, Claims
 from .closed import closed_form, least_norm
+from .inverse import refined
 from .slopes import KINKED, dual_on_kinks, steepness
 
 COVERED = "the rest is in the bound"
@@ -71,7 +72,7 @@ def _exact(out: Claims, told: statement.Given, replay: Any) -> None:
     if not {*told.proof.dropped} <= {*told.record.terms}:
         return least_norm(out, told)
     X, Y, c, first, lines = statement.lines(told)
-    found = checker.exact(out, X, Y, c, first, lines)
+    found = checker.exact(out, X, Y, c, first, lines, lambda G, right: refined(G, right, first))
     return closed_form(out, told, X, Y, c, first, lines, found) if found else None
 
 
