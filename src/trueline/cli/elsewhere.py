@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import sys
 import time
 from collections.abc import Iterator
 from typing import Any
 
-from ..data.files import resolve
-from ..errors import DataError, UsageError, nearest
+from ..data.files import file_format, resolve
+from ..errors import DataError, TruelineError, UsageError, nearest
 from .fitting import Asked, Fitted, check, schema_notes, solved
 
 ENGINES = ("dask", "spark")
@@ -18,25 +19,28 @@ SEVERAL = ("logistic", "poisson", "huber")  # losses that take several passes th
 
 
 @contextlib.contextmanager
-def opened(source: Any, engine: str, scheduler: str | None, master: str | None) -> Iterator[Any]:
+def opened(
+    source: Any, engine: str, scheduler: str | None, master: str | None, progress: bool = False
+) -> Iterator[Any]:
     """The files as a Dask or Spark table; what is started here is stopped here."""
     if engine not in ENGINES:
         raise UsageError(f"there is no engine {engine!r}{nearest(engine, ENGINES)}", where="engine")
     if (scheduler is not None and engine != "dask") or (master is not None and engine != "spark"):
         raise UsageError("--scheduler goes with --engine dask, --master with --engine spark", where="engine")
     paths = [source] if isinstance(source, str) else list(source)
-    kinds = {"csv" if ".csv" in path or ".tsv" in path else "parquet" for path in paths}
-    if len(kinds) > 1 or "-" in paths:
-        raise UsageError("--engine reads Parquet or CSV files, one kind at a time", where="data")
-    kind = kinds.pop()
     away = scheduler is not None or (master is not None and not master.startswith("local"))
-    paths = [file for path in paths for file in _expanded(path, away)]
+    paths = [] if "-" in paths else [file for path in paths for file in _expanded(path, away)]
+    kinds = {_kind(path) for path in paths}
+    if len(kinds) != 1 or not kinds <= {"parquet", "csv", "tsv"}:
+        raise UsageError("--engine reads Parquet or CSV files, one kind at a time", where="data")
     with contextlib.ExitStack() as stack:
         try:
-            yield _dask(stack, paths, kind, scheduler) if engine == "dask" else _spark(stack, paths, kind, master)
-        except ImportError as error:
-            name = {"dask": "dask[distributed]", "spark": "pyspark"}[engine]
-            raise UsageError(f"--engine {engine} needs pip install '{name}' ({error.name})", where="engine") from None
+            make = _dask if engine == "dask" else _spark
+            yield make(stack, paths, kinds.pop(), scheduler if engine == "dask" else master, progress)
+        except TruelineError:
+            raise
+        except Exception as error:
+            raise _failed(error, engine, paths) from (error if os.environ.get("TRUELINE_TRACEBACK") else None)
 
 
 def _expanded(path: str, away: bool) -> list[str]:
@@ -51,55 +55,142 @@ def _expanded(path: str, away: bool) -> list[str]:
         raise
 
 
-def _dask(stack: contextlib.ExitStack, paths: list[str], kind: str, scheduler: str | None) -> Any:
+def _kind(path: str) -> str:
+    """The kind of a file; by its name where it is not here, and a folder is one of Parquet files."""
+    if os.path.isfile(path):
+        return file_format(path)
+    name = os.path.basename(path)
+    return "csv" if ".csv" in name else "tsv" if ".tsv" in name else "parquet"
+
+
+def _dask(stack: contextlib.ExitStack, paths: list[str], kind: str, scheduler: str | None, progress: bool) -> Any:
     if scheduler is not None:
         from distributed import Client
 
         try:
-            stack.enter_context(Client(scheduler, timeout="5s"))
+            client = stack.enter_context(Client(scheduler, timeout="5s"))
         except (OSError, ValueError) as error:
             why = str(error).splitlines()[0][:120]
             raise UsageError(
                 f"the Dask scheduler {scheduler} cannot be reached ({why}); give an address such as tcp://host:8786",
                 where="scheduler",
             ) from None
+        if progress:
+            from .console import paint, say
+
+            say(paint(f"progress at {client.dashboard_link}", "dim"))
+    elif progress:
+        from dask.diagnostics import ProgressBar
+
+        stack.enter_context(ProgressBar(minimum=1.0, out=sys.stderr))
     import dask.dataframe
 
-    try:
-        return dask.dataframe.read_parquet(paths) if kind == "parquet" else dask.dataframe.read_csv(paths)
-    except OSError as error:
-        raise DataError(f"{paths[0]} cannot be read: {error}", where=paths[0]) from None
+    if kind == "parquet":
+        return dask.dataframe.read_parquet(paths)
+    whole = {"blocksize": None} if any(path.endswith((".gz", ".zst", ".zstd")) for path in paths) else {}
+    return dask.dataframe.read_csv(paths, sep="\t" if kind == "tsv" else ",", **whole)
 
 
-def _spark(stack: contextlib.ExitStack, paths: list[str], kind: str, master: str | None) -> Any:
+def _spark(stack: contextlib.ExitStack, paths: list[str], kind: str, master: str | None, progress: bool) -> Any:
     import shutil
 
-    from pyspark.errors import AnalysisException
     from pyspark.sql import SparkSession
 
     if shutil.which("java") is None and not os.environ.get("JAVA_HOME"):
         raise UsageError("Spark needs Java 17 or later, and there is none on PATH or in JAVA_HOME", where="engine")
     where = "local[*]" if master is None else master
+    _check_master(where)
     if where.startswith("local"):
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    session = SparkSession.builder.master(where).appName("trueline fit").getOrCreate()
+        os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")  # nobody else has to do with it
+    builder = SparkSession.builder.master(where).appName("trueline fit")
+    if not os.environ.get("TRUELINE_TRACEBACK"):
+        builder = builder.config("spark.log.level", "OFF")  # what goes wrong is said once, by us
+    session = builder.config("spark.ui.showConsoleProgress", str(progress).lower()).getOrCreate()
     stack.callback(session.stop)
+    if kind == "parquet":
+        return session.read.parquet(*paths)
+    return session.read.csv(paths, header=True, inferSchema=True, sep="\t" if kind == "tsv" else ",")
+
+
+def _check_master(master: str) -> None:
+    """Refuse a master that Spark would look for in vain, which it does for minutes."""
+    if not _MASTER.fullmatch(master):
+        raise UsageError(
+            f"there is no Spark master {master!r}; give one such as local[2], local[*], spark://host:7077, yarn or "
+            "k8s://https://host:port",
+            where="master",
+        )
+    if not master.startswith("spark://"):
+        return
+    import socket
+
+    places = master.removeprefix("spark://").split(",")
+    for place in places:
+        host, _, port = place.rpartition(":")
+        try:
+            socket.create_connection((host.strip("[]"), int(port)), timeout=5.0).close()
+            return
+        except (OSError, ValueError) as error:
+            why = str(error)
+    raise UsageError(
+        f"the Spark master {master} cannot be reached ({why}); give an address such as spark://host:7077",
+        where="master",
+    )
+
+
+_MASTER = re.compile(r"local(\[(\*|\d+)(, *\d+)?\]|-cluster\[.+\])?|spark://.+|yarn|k8s://.+")
+
+
+def _failed(error: Exception, engine: str, paths: list[str]) -> TruelineError:
+    """The sentence for what an engine says of files, or of itself."""
+    if isinstance(error, ModuleNotFoundError) and error.name in ("dask", "distributed", "pyspark"):
+        name = {"dask": "dask[distributed]", "spark": "pyspark"}[engine]
+        return UsageError(f"--engine {engine} needs pip install '{name}' ({error.name})", where="engine")
+    for path in paths:
+        if os.path.isfile(path) and _kind(path) == "parquet":
+            wrong = _wrong(path, paths[0])
+            if wrong:
+                return DataError(wrong, where=path)
+    told = [line.strip() for line in str(error).splitlines() if line.strip()]
+    told = [line for line in told if not line.startswith("An error occurred while calling")] or [type(error).__name__]
+    what = told[0].removeprefix("Original Message: ")[:300].rstrip(".")
+    if "Mismatched dtypes" in what:
+        what = "a column has other values than in its first rows"
+    return DataError(
+        f"{engine.capitalize()} cannot read {paths[0]}{' and what follows' if len(paths) > 1 else ''}: {what}; check the "
+        "files, or convert them to Parquet of one schema",
+        where=paths[0],
+    )
+
+
+def _wrong(path: str, first: str) -> str:
+    """What is wrong with a Parquet file, by itself or beside the first one; nothing if nothing is."""
+    import polars as pl
+
     try:
-        if kind == "parquet":
-            return session.read.parquet(*paths)
-        return session.read.csv(paths, header=True, inferSchema=True)
-    except AnalysisException as error:
-        raise DataError(f"{paths[0]} cannot be read: {str(error).splitlines()[0]}", where=paths[0]) from None
+        found, like = (dict(pl.read_parquet_schema(one)) for one in (path, first))
+    except Exception as error:
+        return f"{path} cannot be read: {str(error).splitlines()[0]}"
+    for name in {**like, **found}:
+        if name not in found or name not in like:
+            lacking, having = (path, first) if name in like else (first, path)
+            return f"{lacking} lacks column {name!r}, which {having} has; give all files the same columns"
+        if found[name] != like[name]:
+            return f"column {name!r} is {found[name]} in {path} and {like[name]} in {first}; give all files one type"
+    return ""
 
 
-def fit_elsewhere(asked: Asked, engine: str, scheduler: str | None, master: str | None) -> Fitted:
+def fit_elsewhere(
+    asked: Asked, engine: str, scheduler: str | None, master: str | None, progress: bool = False
+) -> Fitted:
     """Scan and solve, or solve by jobs, on the engine."""
     check(asked)
     if asked.holdout is not None:
         raise UsageError("--holdout is not taken with --engine; filter the rows with --where", where="holdout")
     if asked.loss not in (None, "squared", *SEVERAL):
         raise UsageError(f"with --engine the loss is squared, {', '.join(SEVERAL)}", where="loss")
-    with opened(asked.source, engine, scheduler, master) as table:
+    with opened(asked.source, engine, scheduler, master, progress) as table:
         began = time.perf_counter()
         options: dict[str, Any] = {
             "features": asked.features, "formula": asked.formula, "weights": asked.weights, "where": asked.where,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Annotated, Any
 
 from ..errors import UsageError
@@ -80,7 +81,9 @@ def fit(
                 )
         from .elsewhere import fit_elsewhere
 
-        fitted = fit_elsewhere(asked, engine or ("dask" if scheduler is not None else "spark"), scheduler, master)
+        shown = sys.stderr.isatty() and not (quiet or json)
+        named = engine or ("dask" if scheduler is not None else "spark")
+        fitted = fit_elsewhere(asked, named, scheduler, master, shown)
     else:
         if loss == "logistic":
             options.check_classes(asked.source, target, where, asked.derive)

@@ -232,7 +232,7 @@ class Encoder:
         if self.formula is not None:
             yield from self._expanded(X, y, weights, folds)
             return
-        self._watch.see(X, self._terms.names)
+        self._watch.see(X, self._terms.names, weights)
         self._account(len(X), y, weights)
         if len(X):
             yield Block(tuple(self._terms.names), X, y, weights, folds)
@@ -336,7 +336,7 @@ class Encoder:
             wide = np.zeros((len(made), len(self._final)))
             wide[:, [place[name] for name in names]] = made
             made = wide
-        self._watch.see(made, self._final)
+        self._watch.see(made, self._final, weights)
         self._account(len(made), y, weights)
         if len(made):
             yield Block(self._final, made, y, weights, folds)

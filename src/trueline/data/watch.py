@@ -23,8 +23,10 @@ class Watch:
         self._rows = 0
         self._low, self._high = np.inf, -np.inf
 
-    def see(self, X: np.ndarray | Columns, terms: Sequence[str]) -> None:
-        """Take notice of a block."""
+    def see(self, X: np.ndarray | Columns, terms: Sequence[str], weights: np.ndarray | None = None) -> None:
+        """Take notice of a block, of its rows that count."""
+        if weights is not None and not weights.all():
+            X = X[weights > 0]  # in all others a column may change as it likes: no square knows of it
         if not len(X):
             return
         place = {term: k for k, term in enumerate(terms)}

@@ -9,6 +9,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
+from ..engines import engine_of
 from ..errors import DataError, UsageError
 from ..onepass.components import Components, certified, certified_rows, from_rows, randomised, spectrum
 from ..onepass.moments import WIDEST, Moments
@@ -75,11 +76,13 @@ class PCA(Saved, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         self.digits = digits
 
     def fit(self, X: Any, y: Any = None, **source: Any) -> PCA:
-        """Fit to an array, or to a path or other source (options as for tl.scan)."""
-        if isinstance(X, (str, os.PathLike)) or source:
+        """Fit to an array, or to a path, a Dask or Spark table or other source (options as for tl.scan)."""
+        away = engine_of(X) is not None  # its rows stay where they are
+        if isinstance(X, (str, os.PathLike)) or source or away:
             from .sources import scan
 
-            self._fit_moments(scan(X, target=None, digits=self.digits, **source).designed())
+            moments = scan(X, target=None, digits=self.digits, **{"folds": None, **source}).designed()
+            self._fit_moments(moments, named=not away or hasattr(X, "columns"))
             return self
         X = validate_data(
             self,

@@ -211,9 +211,9 @@ class KernelPerceptron(Classification):
             self._gamma = gamma_of(self.gamma, X)
         return X, y
 
-    def fit(self, X: Any, y: Any) -> Any:  # type: ignore[override]
-        """Learn the rows from the start, in the chosen order, as many times as ``epochs`` says."""
-        return super().fit(X, y)
+    def fit(self, X: Any, y: Any = None, *, target: Any = None) -> Any:  # type: ignore[override]
+        """Learn the rows from the start, in the chosen order, as many times as ``epochs`` says; not on Dask or Spark."""
+        return super().fit(X, y) if target is None else super().fit(X, y, target=target)
 
     def partial_fit(self, X: Any, y: Any, classes: Any = None) -> Any:  # type: ignore[override]
         """Go on learning; ``classes`` names every class at the first call if the first rows may lack some."""

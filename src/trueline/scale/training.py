@@ -109,6 +109,12 @@ def refuse_unmergeable(estimator: Any) -> None:
             f"learner a partition has none; tl.OnlineClassifier('perceptron', {geometry}) merges with a risk bound",
             where="fit",
         )
+    if name == "KernelPerceptron":
+        raise UsageError(
+            "a kernel perceptron is made of the rows on which it was wrong, and the mean of one a partition would keep "
+            "those of all; it is not taken on Dask and Spark: fit a sample on one machine, or tl.OnlineClassifier there",
+            where="fit",
+        )
     if name == "RecursiveLeastSquares":
         raise UsageError(
             "recursive least squares ends at the ridge solution of all rows, which needs no averaging on Dask and Spark: "
