@@ -188,6 +188,46 @@ def test_bad_values_are_refused_by_the_file(spark, table, folder, roads):
         tl.scan(rows, target="y")
 
 
+def deadly():
+    """A scan during which the worker of partition 1 is killed, once, when it has read all its rows."""
+    from trueline.scale.cluster import Scan
+
+    class Deadly:  # local, so that it goes to the workers by value
+        def __init__(self, task):
+            self.task = task
+
+        def run(self, number, tables):
+            import os
+            import signal
+
+            from pyspark import TaskContext
+
+            raw = self.task.run(number, tables)
+            if number == 1 and TaskContext.get().attemptNumber() == 0:
+                os.kill(os.getpid(), signal.SIGKILL)
+            return raw
+
+        def merge(self, answers):
+            return self.task.merge(answers)
+
+    return lambda *arguments: Deadly(Scan(*arguments))
+
+
+@pytest.mark.parametrize("road", ["files", "arrow"])
+def test_a_python_worker_killed_in_the_middle_changes_nothing(spark, table, folder, roads, monkeypatch, road):
+    monkeypatch.setattr("trueline.scale.spark_files.PART_BYTES", 16384)  # several tasks of files
+    rows = spark.read.parquet(str(folder)).select(*NUMBERS)
+    rows = rows if road == "files" else rows.repartition(3).cache()
+    expected = tl.scan(rows, target="y")
+    monkeypatch.setattr("trueline.scale.cluster.Scan", deadly())
+    found = tl.scan(rows, target="y")
+    assert roads == [road, road] and found.n == len(table)
+    (arrays, meta), (others, other) = found.to_state(), expected.to_state()
+    assert meta == other and all(arrays[name].tobytes() == others[name].tobytes() for name in {*arrays, *others})
+    assert distance(tl.scan(table[NUMBERS], target="y"), found) < 1e-12
+    rows.unpersist()
+
+
 def test_tasks_depend_on_the_files_alone():
     assert _shared_out([("a", 10, 1), ("b", 20, 2)]) == [[Piece("a", 10, 1, 0, 1), Piece("b", 20, 2, 0, 1)]]
     parts = _shared_out([("a", 3 * PART_BYTES, 1), ("b", PART_BYTES // 2, 1), ("c", PART_BYTES // 2, 1)])
