@@ -180,6 +180,12 @@ shown = found.toPandas()
 np.testing.assert_allclose(shown["prediction"], made.predict(shown[["a", "b"]]), rtol=1e-13)
 labels = tl.LogisticRegression().fit(frame, target="label", features=["a", "b"])
 assert labels.certificate_.proven
+from pyspark.ml.functions import array_to_vector
+from pyspark.sql.functions import array
+vectors = frame.select(array_to_vector(array("a", "b")).alias("x"), "y")
+again = tl.LinearRegression().fit(vectors, target="y")
+np.testing.assert_allclose(again.coef_, here.coef_, rtol=1e-11)
+assert again.predict(vectors).count() == 500
 session.stop()
 print("done")
 """

@@ -93,6 +93,7 @@ def prepared(table: Table, options: dict[str, Any]) -> tuple[Table, dict[str, An
             "fold_blocks goes by the order of the rows, which partitions do not have; use folds or group",
             where="fold_blocks",
         )
+    table, options = table.unpacked(options)
     encoder = Encoder(pl.DataFrame(schema=table.declared), part=True, **options)
     if encoder.formula is not None:
         if encoder.formula.memory:
@@ -127,6 +128,7 @@ def predict(estimator: Any, source: Any, method: str = "predict", options: dict[
     """Lazy predictions of the engine's own type: a Dask Series, frame or array, or the Spark frame with more columns."""
     table = table_of(source)
     predictor = Predictor(estimator, method, options)
+    table = table.readable(predictor.names)
     predictor.check(list(table.declared))
     return table.predicted(predictor)
 

@@ -6,7 +6,8 @@ whichever attempt finished first, so that a retried or speculative task never co
 
 Handing rows to Python is most of a job. Where they are those of Parquet files the workers read these themselves
 (``spark_files``). Elsewhere, as Spark writes an Arrow column at a time for each row, a table of doubles is handed over as one
-array a row, which costs about half and arrives as a matrix, in batches that stay in the processor's cache.
+array a row, which costs about half and arrives as a matrix, in batches that stay in the processor's cache. Columns of vectors
+or arrays (``vectors``) are such arrays already.
 """
 
 from __future__ import annotations
@@ -22,6 +23,8 @@ from ..errors import DataError, UsageError
 from .spark_files import ELSEWHERE, Piece, Rows, parts_of
 from .spark_workers import hastened
 from .tables import Task, answer, merged, opened, plain_errors, tree
+from .vectors import Layout, Packed, found_in, joined, quoted, rows_of
+from .vectors import opened as unpacked_column
 
 ANSWER = "number int, answer binary"
 GROUP = 32
@@ -45,13 +48,49 @@ class SparkTable:
         empty: Any = pl.from_arrow(_arrow_schema(source.schema).empty_table())
         self.declared: dict[str, Any] = dict(empty.schema)
         self.types = {field.name: field.dataType.simpleString() for field in source.schema.fields}
+        self.packed: list[Packed] = []  # columns of vectors whose entries are declared
         self.parts: list[list[Piece]] | None = None  # of files, where the workers read them
         self.jobs = 0
+
+    def unpacked(self, options: dict[str, Any]) -> tuple[SparkTable, dict[str, Any]]:
+        """With the entries of vectors as columns: of those that the features name, or of all."""
+        able, features = found_in(self.source), options.get("features")
+        if isinstance(features, str):
+            features = [features]
+        used = [options.get(name) for name in ("target", "weights", "group")]
+        wanted = [name for name in able if (name not in used if features is None else name in features)]
+        if not wanted:
+            return self, options
+        with plain_errors("Spark"):
+            packed = [unpacked_column(self.source, name, able[name]) for name in wanted]
+        everything = features is None and options.get("formula") is None
+        strict = [*self.declared] if everything else [*used, *(features or ())]
+        entries = {one.column: one.names for one in packed}
+        if features is not None:
+            options = options | {"features": [entry for name in features for entry in entries.get(name, (name,))]}
+        return self._with(packed, [name for name in strict if name is not None]), options
+
+    def readable(self, names: Sequence[str] | None) -> SparkTable:
+        """With these columns, where they are entries of vectors."""
+        lacking = set(names or ()) - self.declared.keys()
+        if not lacking:
+            return self
+        with plain_errors("Spark"):
+            packed = [unpacked_column(self.source, name, vector) for name, vector in found_in(self.source).items()]
+        return self._with([one for one in packed if not lacking.isdisjoint(one.names)], [])
+
+    def _with(self, packed: list[Packed], strict: list[str]) -> SparkTable:
+        table = copy.copy(self)
+        table.packed, table.declared = packed, joined(self.declared, packed, strict)
+        table.types = {name: self.types.get(name, "packed") for name in table.declared}
+        table.types |= dict.fromkeys((name for one in packed for name in one.names), "packed")
+        return table
 
     def select(self, columns: Sequence[str]) -> SparkTable:
         table = copy.copy(self)  # Spark is told when it hands rows over: files are read by column anyhow
         table.declared = {name: self.declared[name] for name in columns}
         table.types = {name: self.types[name] for name in columns}
+        table.packed = [one for one in self.packed if not table.declared.keys().isdisjoint(one.names)]
         return table
 
     def keep(self, options: dict[str, Any]) -> SparkTable:
@@ -85,18 +124,30 @@ class SparkTable:
 
     def _handed_over(self, task: Task, size: int) -> list[bytes]:
         """The answers of workers to which Spark gives its rows."""
-        names, width = list(map(_quoted, self.declared)), 0
+        from pyspark.sql.functions import array, col
+
+        apart = {name for one in self.packed for name in one.names}
+        plain = [name for name in self.declared if name not in apart]
+        columns = [one.values() for one in self.packed]
+        layout = None
         if all(str(dtype) == "Float64" for dtype in self.declared.values()):
-            names, width = [f"array({', '.join(names)}) AS row"], len(names)
-        rows = self.source.selectExpr(*names)
-        with _batches_of(rows.sparkSession, max(256, HANDED_BYTES // (8 * width)) if width else 0):
-            return _answers(rows.mapInArrow(_Mapped(task, width), ANSWER), task, size)
+            layout = _layout(self.packed, plain, list(self.declared))
+            columns += [array(*(col(quoted(name)) for name in plain)).alias("row")] if plain else []
+        else:
+            columns += [col(quoted(name)) for name in plain]
+        rows = self.source.select(*columns)
+        with _batches_of(rows.sparkSession, _batch_rows(sum(layout.widths)) if layout else 0):
+            return _answers(rows.mapInArrow(_Mapped(task, layout, self.packed), ANSWER), task, size)
 
     def head(self, rows: int) -> Any:
         import polars as pl
 
+        columns = [quoted(name) for name in self.source.columns if name not in {one.column for one in self.packed}]
+        values = [one.values() for one in self.packed]
         with plain_errors("Spark"):
-            return pl.from_arrow(self.source.limit(rows).toArrow())
+            found = self.source.limit(rows).select(*columns, *values).toArrow()
+            batches = found.combine_chunks().to_batches()
+            return _frame(batches, self.packed, "the first rows") if batches else pl.from_arrow(found)
 
     def predicted(self, predictor: Any) -> Any:
         """The frame with more columns; nothing runs until it is asked for."""
@@ -104,23 +155,30 @@ class SparkTable:
 
         made = predictor.columns
         for name in made:
-            if name in self.declared:
+            if name in self.source.columns:
                 raise UsageError(f"the table has a column {name!r} already; rename or drop it", where=name)
         added = [StructField(name, _spark_type(dtype), True) for name, dtype in made.items()]
         schema = StructType([*self.source.schema.fields, *added])
-        return self.source.mapInArrow(_Predicted(predictor), schema)
+        source = self.source
+        for k, one in enumerate(self.packed):  # its entries come last, and go no further
+            source = source.withColumn(f"_entries_{k}", one.values())
+        return source.mapInArrow(_Predicted(predictor, self.packed), schema)
 
 
 class _Mapped:
     """A partition's batches to one row with its answer."""
 
-    def __init__(self, task: Task, width: int) -> None:
-        self.task, self.width = task, width
+    def __init__(self, task: Task, layout: Layout | None, packed: list[Packed]) -> None:
+        self.task, self.layout, self.packed = task, layout, packed
 
     def __call__(self, batches: Iterator[Any]) -> Iterator[Any]:
         number = _number()
+        described = f"partition {number}"
         with hastened():
-            pieces = _matrices(batches, self.width) if self.width else _tables(batches)
+            if self.layout is not None:
+                pieces = _matrices(batches, self.layout, described)
+            else:
+                pieces = _tables(batches, self.packed, described)
             yield _row(number, answer(self.task, number, pieces))
 
 
@@ -155,17 +213,23 @@ def _answers(answers: Any, task: Task, size: int) -> list[bytes]:
 
 @contextlib.contextmanager
 def _batches_of(session: Any, rows: int) -> Iterator[None]:
-    """Arrow batches of at most this many rows, for one query; 0 leaves them as they are."""
-    name = "spark.sql.execution.arrow.maxRecordsPerBatch"
-    before = int(session.conf.get(name)) if rows else 0
-    if not rows or 0 < before <= rows:
+    """Arrow batches of at most this many rows, for one query; 0 leaves them as they are.
+
+    They are then small enough. A limit in bytes, which recent releases have, would cost them as much again: Spark adds up
+    the size of a batch before every row.
+    """
+    name, limit = "spark.sql.execution.arrow.maxRecordsPerBatch", "spark.sql.execution.arrow.maxBytesPerBatch"
+    if not rows or 0 < int(session.conf.get(name)) <= rows:
         yield
         return
-    session.conf.set(name, rows)
+    before = {key: session.conf.get(key, None) for key in (name, limit)}
     try:
+        session.conf.set(name, rows)
+        session.conf.set(limit, 2**31 - 1)
         yield
     finally:
-        session.conf.set(name, before)
+        for key, value in before.items():
+            session.conf.unset(key) if value is None else session.conf.set(key, value)
 
 
 def _merger(task: Task) -> Callable[[Any], Any]:
@@ -185,14 +249,15 @@ def _merger(task: Task) -> Callable[[Any], Any]:
 class _Predicted:
     """Batches with their predictions beside them."""
 
-    def __init__(self, predictor: Any) -> None:
-        self.predictor = predictor
+    def __init__(self, predictor: Any, packed: list[Packed]) -> None:
+        self.predictor, self.packed = predictor, packed
 
     def __call__(self, batches: Iterator[Any]) -> Iterator[Any]:
         import pyarrow
 
         for batch in batches:
-            found = self.predictor.values(batch.to_pandas(), _number())
+            rows, batch = self._rows(batch)
+            found = self.predictor.values(rows, _number())
             if found.dtype.kind in "USO":
                 found = found.astype(str).astype(object)
             columns = [found] if found.ndim == 1 else list(found.T)
@@ -200,6 +265,21 @@ class _Predicted:
                 [*batch.columns, *(pyarrow.array(column) for column in columns)],
                 names=[*batch.schema.names, *self.predictor.columns],
             )
+
+    def _rows(self, batch: Any) -> tuple[Any, Any]:
+        """(what the model reads as a pandas frame, the batch as Spark has it)"""
+        if not self.packed:
+            return batch.to_pandas(), batch
+        import pandas
+
+        whole = len(batch.columns) - len(self.packed)
+        held = {one.column for one in self.packed} | {name for one in self.packed for name in one.names}
+        plain = [name for name in batch.schema.names[:whole] if name not in held]
+        frames = [batch.select(plain).to_pandas()] if plain else []
+        for one, values in zip(self.packed, batch.columns[whole:], strict=True):
+            matrix = rows_of(values, len(one.names), one.column, f"partition {_number()}")
+            frames.append(pandas.DataFrame(matrix, columns=list(one.names)))
+        return pandas.concat(frames, axis=1), batch.select(batch.schema.names[:whole])
 
 
 def _number() -> int:
@@ -217,39 +297,70 @@ def _row(number: int, raw: bytes) -> Any:
     return pyarrow.RecordBatch.from_arrays(columns, names=["number", "answer"])
 
 
-def _tables(batches: Iterator[Any]) -> Iterator[Any]:
+def _tables(batches: Iterator[Any], packed: list[Packed], describe: str) -> Iterator[Any]:
     """Arrow batches as Polars frames of a useful size."""
-    import polars as pl
-    import pyarrow
-
     waiting: list[Any] = []
-    size = 0
+    size = before = 0
     for batch in batches:
         waiting.append(batch)
         size += batch.nbytes
         if size >= BATCH_BYTES:
-            yield pl.from_arrow(pyarrow.Table.from_batches(waiting))
+            yield _frame(waiting, packed, describe, before)
+            before += sum(len(one) for one in waiting)
             waiting, size = [], 0
     if waiting:
-        yield pl.from_arrow(pyarrow.Table.from_batches(waiting))
+        yield _frame(waiting, packed, describe, before)
 
 
-def _matrices(batches: Iterator[Any], width: int) -> Iterator[np.ndarray]:
+def _frame(batches: Sequence[Any], packed: list[Packed], describe: str, before: int = 0) -> Any:
+    """Arrow batches as one Polars frame, the entries of arrays as columns."""
+    import polars as pl
+    import pyarrow
+
+    table = pyarrow.Table.from_batches(batches)
+    made: list[Any] = []
+    for one in packed:
+        values = table.column(one.column).combine_chunks()
+        matrix = rows_of(values, len(one.names), one.column, describe, before)
+        made += [
+            pl.Series(name, np.ascontiguousarray(column)) for name, column in zip(one.names, matrix.T, strict=True)
+        ]
+        table = table.drop_columns([one.column])
+    if not table.num_columns:
+        return pl.DataFrame(made)
+    plain: Any = pl.from_arrow(table)
+    return plain.with_columns(made) if made else plain
+
+
+def _layout(packed: list[Packed], plain: list[str], declared: list[str]) -> Layout:
+    """How batches of arrays hold the declared columns: one array of each packed column, and one of all others."""
+    held = [name for one in packed for name in one.names] + plain
+    columns, widths = [one.column for one in packed], [len(one.names) for one in packed]
+    if plain:
+        columns, widths = [*columns, "row"], [*widths, len(plain)]
+    place = {name: k for k, name in enumerate(held)}
+    taken = None if held == declared else tuple(place[name] for name in declared)
+    return Layout(tuple(columns), tuple(widths), taken)
+
+
+def _batch_rows(width: int) -> int:
+    """The rows of a batch of arrays."""
+    return max(256, HANDED_BYTES // (8 * width))
+
+
+def _matrices(batches: Iterator[Any], layout: Layout, describe: str) -> Iterator[np.ndarray]:
     """Arrow batches of arrays as matrices, NaN where an entry is null."""
     waiting: list[np.ndarray] = []
-    size = 0
+    size = before = 0
     for batch in batches:
-        waiting.append(batch.column(0).flatten().to_numpy(zero_copy_only=False).reshape(-1, width))
+        waiting.append(layout.matrix(batch, describe, before))
         size += waiting[-1].nbytes
+        before += len(waiting[-1])
         if size >= ROWS_BYTES:
             yield waiting[0] if len(waiting) == 1 else np.concatenate(waiting)
             waiting, size = [], 0
     if waiting:
         yield np.concatenate(waiting)
-
-
-def _quoted(name: str) -> str:
-    return "`" + name.replace("`", "``") + "`"
 
 
 def _arrow_schema(schema: Any) -> Any:

@@ -45,6 +45,14 @@ class Table(Protocol):
         """Some first rows as a Polars frame."""
         ...
 
+    def unpacked(self, options: dict[str, Any]) -> tuple[Table, dict[str, Any]]:
+        """With columns that hold several numbers as columns apart, and the options in their names."""
+        ...
+
+    def readable(self, names: Sequence[str] | None) -> Table:
+        """With these columns apart, where one that holds several numbers has them."""
+        ...
+
     def select(self, columns: Sequence[str]) -> Table:
         """With fewer columns."""
         ...
