@@ -6,12 +6,12 @@ gets there is timed at its tightest, and the note says how far off it is. trueli
 1e-6 is proven by its own certificate. Objectives are computed here from the coefficients, by one formula for all.
 
 Everybody's data lie ready before the clock starts, each in the form he likes best: dask-ml's arrays are persisted and
-MLlib's vectors assembled and cached; trueline reads the user's own persisted or cached table of columns. MLlib is timed
-from that same table too, its assembler inside the clock.
+MLlib's vectors assembled and cached; trueline reads the user's own persisted or cached table of columns, and on Spark
+MLlib's vectors too. MLlib is timed from the table of columns as well, its assembler inside the clock.
 
 The limits: two independent processes that run the same task at once against one alone (what two workers can gain on this
-machine); on Spark a job that does nothing, and ``mapInArrow`` that only counts rows, handed over by columns and as one array a
-row, which is how trueline takes them (what Spark's part of each of our jobs costs by itself). These tables are cached from
+machine); on Spark a job that does nothing, and ``mapInArrow`` that only counts rows, handed over by columns, as one array a row and
+from vectors, which is how trueline takes them (what Spark's part of each of our jobs costs by itself). These tables are cached from
 this process; what Spark reads from Parquet files is in ``clusters_files``.
 The constants of the cost model in docs/clusters.md are measured at its own 500 columns.
 """
@@ -137,45 +137,67 @@ def constants(quick: bool) -> list[Row]:
     ]  # fmt: skip
 
 
-def on_dask(frame: Any, workers: int, best: dict[str, float]) -> tuple[dict[str, float], dict[str, str]]:
-    """(seconds on a cluster of this many one-threaded workers, notes on the peers' accuracy)."""
+@contextlib.contextmanager
+def dask_cluster(frame: Any, workers: int) -> Iterator[tuple[Any, Any]]:
+    """(the client of so many one-threaded workers, the table persisted there in eight partitions)."""
     import dask.dataframe as dd
-    from dask_ml.linear_model import LinearRegression, LogisticRegression
     from distributed import Client, LocalCluster, wait
 
-    import trueline as tl
-
-    notes: dict[str, str] = {}
     with (
         LocalCluster(
             n_workers=workers, threads_per_worker=1, processes=True, host="127.0.0.1", dashboard_address=None
         ) as cluster,
-        Client(cluster),
+        Client(cluster, set_as_default=False) as client,
+        client.as_current(),
     ):
-        features = [name for name in frame.columns if name.startswith("x")]
         table = dd.from_pandas(frame, npartitions=8).persist()
+        wait(table)
+        yield client, table
+
+
+def on_dask(frame: Any, best: dict[str, float]) -> tuple[dict[str, float], dict[str, str]]:
+    """(seconds on a cluster of two workers and, in turn with it, on one of one; notes on the peers' accuracy)."""
+    from dask_ml.linear_model import LinearRegression, LogisticRegression
+    from distributed import wait
+
+    import trueline as tl
+
+    notes: dict[str, str] = {}
+    contenders: dict[str, Any] = {}
+    features = [name for name in frame.columns if name.startswith("x")]
+    with dask_cluster(frame, 1) as (one, alone), dask_cluster(frame, 2) as (two, table):
         X = table[features].to_dask_array(lengths=True).persist()
         y, label = (table[name].to_dask_array(lengths=True).persist() for name in ("y", "label"))
-        wait([table, X, y, label])
-        contenders: dict[str, Any] = {
-            "linear": lambda: tl.LinearRegression().fit(table, target="y", features=features, folds=None),
-            "logistic": lambda: tl.LogisticRegression().fit(table, target="label", features=features),
-        }
-        if workers == 2:
-            peers = {"linear": (LinearRegression, y), "logistic": (LogisticRegression, label)}
-            for kind, (peer, target) in peers.items():
-                # C = 1e8 is no penalty for the least squares; L-BFGS and Newton are dask-ml's fastest here.
-                settings = iter([("lbfgs", 1e-4), ("newton", 1e-6), ("lbfgs", 1e-8), ("lbfgs", 1e-12)])
-                C = 1e8 if kind == "linear" else 1.0
+        wait([X, y, label])
 
-                def fitted(setting: Any, peer: Any = peer, target: Any = target, C: float = C) -> Any:
-                    made = peer(solver=setting[0], tol=setting[1], max_iter=500, C=C).fit(X, target)
-                    return made.coef_, made.intercept_
+        def there(client: Any, call: Callable[[], Any]) -> Callable[[], Any]:
+            def run() -> Any:
+                with client.as_current():
+                    return call()
 
-                setting, off = tightened(frame, kind, best[kind], settings, fitted)
-                notes[kind] = f"dask-ml {setting[0]}, tol {setting[1]:g}: objective above the best by {off:.1e}"
-                contenders[f"peer {kind}"] = lambda setting=setting, fitted=fitted: fitted(setting)
-        seconds, results = interleaved(contenders, rounds=3)
+            return run
+
+        for name, client, rows in (("", two, table), ("one ", one, alone)):
+            contenders[name + "linear"] = there(
+                client, lambda rows=rows: tl.LinearRegression().fit(rows, target="y", features=features, folds=None)
+            )
+            contenders[name + "logistic"] = there(
+                client, lambda rows=rows: tl.LogisticRegression().fit(rows, target="label", features=features)
+            )
+        peers = {"linear": (LinearRegression, y), "logistic": (LogisticRegression, label)}
+        for kind, (peer, target) in peers.items():
+            # C = 1e8 is no penalty for the least squares; L-BFGS and Newton are dask-ml's fastest here.
+            settings = iter([("lbfgs", 1e-4), ("newton", 1e-6), ("lbfgs", 1e-8), ("lbfgs", 1e-12)])
+            C = 1e8 if kind == "linear" else 1.0
+
+            def fitted(setting: Any, peer: Any = peer, target: Any = target, C: float = C) -> Any:
+                made = peer(solver=setting[0], tol=setting[1], max_iter=500, C=C).fit(X, target)
+                return made.coef_, made.intercept_
+
+            setting, off = tightened(frame, kind, best[kind], settings, fitted)
+            notes[kind] = f"dask-ml {setting[0]}, tol {setting[1]:g}: objective above the best by {off:.1e}"
+            contenders[f"peer {kind}"] = there(two, lambda setting=setting, fitted=fitted: fitted(setting))
+        seconds, results = interleaved(contenders, rounds=5)
         for kind in ("linear", "logistic"):
             off = objective(frame, kind, results[kind].coef_, results[kind].intercept_) / best[kind] - 1.0
             notes[f"ours {kind}"] = f"trueline above by {off:.1e}"
@@ -239,7 +261,8 @@ def on_spark(frame: Any, best: dict[str, float]) -> tuple[dict[str, float], dict
     from pyspark.sql.functions import array
 
     import trueline as tl
-    from trueline.scale.spark import HANDED_BYTES, _batches_of
+    from trueline.scale.spark import _batch_rows, _batches_of
+    from trueline.scale.vectors import opened
 
     with spark_session() as spark:
         features = [name for name in frame.columns if name.startswith("x")]
@@ -263,23 +286,28 @@ def on_spark(frame: Any, best: dict[str, float]) -> tuple[dict[str, float], dict
 
             return rows.mapInArrow(count, "n long").toArrow().column("n").to_pylist()
 
-        def arrays() -> Any:
-            with _batches_of(spark, max(256, HANDED_BYTES // (8 * len(everything)))):
-                return counted(table.select(array(*everything).alias("row")))
+        def arrays(rows: Any) -> Any:
+            with _batches_of(spark, _batch_rows(len(everything))):
+                return counted(rows)
+
+        values = opened(vectors, "features", vector=True).values()
 
         assembler = VectorAssembler(inputCols=features, outputCol="features")
         everything = [*features, "y"]
         seconds, results = interleaved(
             {
-                "linear": lambda: tl.LinearRegression().fit(table, target="y", features=features, folds=None),
+                "linear": lambda: tl.LinearRegression().fit(vectors, target="y", features=["features"], folds=None),
+                "columns linear": lambda: tl.LinearRegression().fit(table, target="y", features=features, folds=None),
                 "peer linear": lambda: mllib_linear(vectors),
                 "same linear": lambda: mllib_linear(assembler.transform(table)),
-                "logistic": lambda: tl.LogisticRegression().fit(table, target="label", features=features),
+                "logistic": lambda: tl.LogisticRegression().fit(vectors, target="label", features=["features"]),
+                "columns logistic": lambda: tl.LogisticRegression().fit(table, target="label", features=features),
                 "peer logistic": lambda: mllib_logistic(vectors, len(frame), chosen),
                 "same logistic": lambda: mllib_logistic(assembler.transform(table), len(frame), chosen),
                 "nothing": lambda: counted(spark.range(8, numPartitions=8)),
                 "columns": lambda: counted(table.select(*everything)),
-                "arrays": arrays,
+                "arrays": lambda: arrays(table.select(array(*everything).alias("row"))),
+                "vectors": lambda: arrays(vectors.select(values, array("y").alias("row"))),
             },
             rounds=3,
         )
@@ -315,22 +343,32 @@ def compared(engine: str, peer: str, size: str, found: tuple[dict[str, float], d
 
 
 def floors(size: str, found: tuple[dict[str, float], dict[str, str]]) -> list[Row]:
-    """Spark's own part of our jobs, and MLlib from the table that we read."""
+    """Fits from the table of columns, and Spark's own part of our jobs."""
     seconds, notes = found
-    least = int(notes["jobs"].split()[0]) * seconds["arrays"]
+    whole, jobs = "MLlib's whole linear regression", int(notes["jobs"].split()[0])
     same = "its vectors assembled inside the clock, from the table that trueline reads"
+
+    def share(floor: str, linear: str, logistic: str) -> str:
+        first, second = seconds[floor] / seconds[linear], jobs * seconds[floor] / seconds[logistic]
+        return f"{100 * first:.0f} % of the linear fit, {100 * second:.0f} % of the logistic one ({notes['jobs']})"
+
+    rows = []
+    for kind in ("linear", "logistic"):
+        ours = seconds[f"columns {kind}"]
+        rows += [
+            Row(f"Spark, {kind}, {size}: ours from a cached table of columns", ours, seconds[f"peer {kind}"],
+                "MLlib from cached vectors", aim=5.0),
+            Row(f"Spark, {kind}, {size}: both from that table", ours, seconds[f"same {kind}"], "MLlib", note=same),
+        ]  # fmt: skip
     return [
-        Row(f"Spark, linear, {size}: from the same columns", seconds["linear"], seconds["same linear"], "MLlib", note=same),
-        Row(f"Spark, logistic, {size}: from the same columns", seconds["logistic"], seconds["same logistic"], "MLlib",
-            note=same),
-        Row("Spark, a job of 8 tasks that do nothing", seconds["nothing"], seconds["peer linear"],
-            "MLlib's whole linear regression", note="a floor of each of our jobs"),
-        Row(f"Spark, {size}: handing over columns, to count rows", seconds["columns"], seconds["peer linear"],
-            "MLlib's whole linear regression"),
-        Row(f"Spark, {size}: handing over an array a row, to count rows", seconds["arrays"], seconds["peer linear"],
-            "MLlib's whole linear regression",
-            note=f"the floor of each of our jobs: {100 * seconds['arrays'] / seconds['linear']:.0f} % of the linear fit, "
-            f"{100 * least / seconds['logistic']:.0f} % of the logistic one ({notes['jobs']})"),
+        *rows,
+        Row("Spark, a job of 8 tasks that do nothing", seconds["nothing"], seconds["peer linear"], whole,
+            note="a floor of each of our jobs"),
+        Row(f"Spark, {size}: handing over columns, to count rows", seconds["columns"], seconds["peer linear"], whole),
+        Row(f"Spark, {size}: handing over columns as an array a row, to count rows", seconds["arrays"],
+            seconds["peer linear"], whole, note=share("arrays", "columns linear", "columns logistic")),
+        Row(f"Spark, {size}: handing over vectors, to count rows", seconds["vectors"], seconds["peer linear"], whole,
+            note=share("vectors", "linear", "logistic")),
     ]  # fmt: skip
 
 
@@ -341,15 +379,18 @@ def run(quick: bool) -> list[Row]:
     for n, d in shapes:
         frame = made(n, d)
         size, best = f"{n:,} × {d}", best_known(frame)
-        two = on_dask(frame, 2, best)
-        rows += compared("Dask", "dask-ml", size, two)
-        one, _ = on_dask(frame, 1, best)
+        found = on_dask(frame, best)
+        rows += compared("Dask", "dask-ml", size, found)
+        alone, together = alone_and_together(
+            1 if quick else 6, d, 5_000 if quick else 12_500 if d > COLUMNS else 60_000
+        )
         for kind in ("linear", "logistic"):
             rows.append(
-                Row(f"Dask, {kind}, {size}: two workers against one", two[0][kind], one[kind], "one worker", aim=1.7)
-            )
+                Row(f"Dask, {kind}, {size}: two workers against one", found[0][kind], found[0][f"one {kind}"], "one worker",
+                    aim=1.7, note=f"two bare processes just then: {2.0 * alone / together:.2f}×")
+            )  # fmt: skip
         if shutil.which("java"):
             found = on_spark(frame, best)
-            rows += compared("Spark", "Spark MLlib", size, found)
+            rows += compared("Spark, both from cached vectors", "Spark MLlib", size, found)
             rows += floors(size, found)
     return rows
