@@ -22,7 +22,7 @@ _CODEC, _VALUES, _SIZE, _DATA, _DICTIONARY = 4, 5, 7, 9, 11
 _INTEGER = 10  # among logical types
 STORED = {1: "i4", 2: "i8", 4: "f4", 5: "f8"}  # physical types that are numbers
 _WHOLE = {11 + k: f"{sign}{1 << k % 4}" for k, sign in enumerate("uuuuiiii")}  # converted types that are
-_INT, _FLOAT = 2, 3  # of Arrow's types
+_SCHEMA, _INT, _FLOAT = 1, 2, 3  # of Arrow's messages, and of its types
 
 
 class Chunk(NamedTuple):
@@ -50,7 +50,10 @@ def footer(path: str) -> dict[int, Any]:
         file.seek(size - _FOOTER)
         length = int.from_bytes(file.read(4), "little")
         file.seek(size - _FOOTER - length)
-        return fields(file.read(length), 0)[0]
+        told, end = fields(file.read(length), 0)
+    if end != length:
+        raise ValueError("the footer does not end where it says")
+    return told
 
 
 def group_sizes(path: str) -> list[int]:
@@ -68,9 +71,9 @@ def leaves(told: dict[int, Any]) -> list[Leaf]:
     for pair in told.get(_PAIRS, ()):
         if pair.get(1) == b"ARROW:schema":
             arrow = arrow_kinds(pair[2])
-            kinds = (
-                [a if a == b else "" for a, b in zip(arrow, kinds)] if len(arrow) == len(kinds) else [""] * len(kinds)
-            )
+            named = [(element[_NAME], kind) for element, kind in zip(elements, kinds)]
+            same = len(arrow) == len(kinds) and [name for name, _ in arrow] == [name for name, _ in named]
+            kinds = [a[1] if a == b else "" for a, b in zip(arrow, named)] if same else [""] * len(kinds)
     return [
         Leaf(element[_NAME].decode(), kind, STORED.get(element[_TYPE], ""), element.get(_REPEATED, 0) == 1)
         for element, kind in zip(elements, kinds)
@@ -121,18 +124,29 @@ def slices(paths: Sequence[str], limit: int) -> list[tuple[str, int, int]]:
 
 
 # ---- Arrow's schema: a message of FlatBuffers, in which a table points to a list of where its fields are
-def arrow_kinds(text: bytes) -> list[str]:
-    """The types of the columns in Arrow's schema, as NumPy names them, "" for what is no plain number."""
+def arrow_kinds(text: bytes) -> list[tuple[bytes, str]]:
+    """The columns in Arrow's schema, and their types as NumPy names them, "" for what is no plain number."""
     import base64
 
-    raw = base64.b64decode(text)
-    if b"ARROW:extension" in raw:
-        return []
+    raw = base64.b64decode(text, validate=True)
     start = 8 if raw[:4] == b"\xff\xff\xff\xff" else 4
-    schema = _follow(raw, _slot(raw, _follow(raw, start), 2))
+    message = _follow(raw, start)
+    kind = _slot(raw, message, 1)
+    if b"ARROW:extension" in raw or not kind or raw[kind] != _SCHEMA:
+        return []
+    schema = _follow(raw, _slot(raw, message, 2))
+    order = _slot(raw, schema, 0)
+    if order and raw[order : order + 2] != b"\0\0":  # the least byte first, or not for here
+        return []
     listed = _follow(raw, _slot(raw, schema, 1))
     (count,) = struct.unpack_from("<I", raw, listed)
-    return [_arrow_kind(raw, _follow(raw, listed + 4 + 4 * k)) for k in range(count)]
+    found = [_follow(raw, listed + 4 + 4 * k) for k in range(count)]
+    return [(_text(raw, _follow(raw, _slot(raw, field, 0))), _arrow_kind(raw, field)) for field in found]
+
+
+def _text(raw: bytes, at: int) -> bytes:
+    (size,) = struct.unpack_from("<I", raw, at)
+    return raw[at + 4 : at + 4 + size]
 
 
 def _arrow_kind(raw: bytes, field: int) -> str:
@@ -142,8 +156,9 @@ def _arrow_kind(raw: bytes, field: int) -> str:
     table = _follow(raw, _slot(raw, field, 3))
     size, sign = _slot(raw, table, 0), _slot(raw, table, 1)
     if raw[kind] == _FLOAT:
-        return {1: "f4", 2: "f8"}.get(raw[size] if size else 0, "")
-    return f"{'i' if sign and raw[sign] else 'u'}{raw[size] // 8 if size else 0}"
+        return {1: "f4", 2: "f8"}.get(struct.unpack_from("<h", raw, size)[0] if size else 0, "")
+    bits = struct.unpack_from("<i", raw, size)[0] if size else 0
+    return f"{'i' if sign and raw[sign] else 'u'}{bits // 8}" if bits in (8, 16, 32, 64) else ""
 
 
 def _slot(raw: bytes, table: int, field: int) -> int:

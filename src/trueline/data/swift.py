@@ -24,6 +24,7 @@ from .files import INFERENCE_ROWS, check_header, file_format
 from .numerals import lines, numerals, powers
 from .refusals import header_cells
 from .schema import Column, Schema
+from .unpacking_footer import sound
 from .watch import Watch
 
 _CHUNK = 1 << 22  # bytes of text: its rows stay in the cache until they are learned
@@ -184,6 +185,8 @@ def _held(chunks: Iterator[Rows | None]) -> Iterator[Rows | None]:
 def _parquet(path: str) -> Any:
     try:
         told = parquet.footer(path)
+        if not sound(told):
+            return None
         leaves = {leaf.name: (leaf, place) for place, leaf in enumerate(parquet.leaves(told))}
     except Exception:  # whatever a damaged footer amounts to
         return None

@@ -17,7 +17,8 @@ _wide: Any = np.int64  # what Numba makes of int() of a byte has no sign
 # Where a header's fields are in a row of their table: the page's own by their number, and those of its values from ABOUT on.
 ABOUT, FIELDS = 4, 12
 ABSENT = -(1 << 62)
-_TRUE, _BYTE, _DOUBLE, _BINARY, _STRUCT = 1, 3, 7, 8, 12  # types of Thrift's compact protocol
+_TRUE, _FALSE, _INT, _LONG, _BINARY, _STRUCT = 1, 2, 5, 6, 8, 12  # types of Thrift's compact protocol
+_VALUES, _DICTIONARY, _VALUES_2 = 5, 7, 8  # numbers of a header's fields that tell of its values, by the kind of page
 
 
 @kernel(inlined=True)
@@ -29,16 +30,33 @@ def _little(data: np.ndarray, i: int, count: int) -> int:
     return value
 
 
+@kernel(inlined=True)
+def _usual(kind: int, depth: int, outer: int, inner: int, deep: int) -> bool:
+    """Whether a header has a field of this type here: the page's own, those of its values, and of their statistics."""
+    if depth == 0:
+        return kind == _INT if outer <= ABOUT else kind == _STRUCT and outer <= _VALUES_2
+    whole = 4 if outer == _VALUES else 2 if outer == _DICTIONARY else 6  # so many numbers, then whether and statistics
+    if depth == 1:
+        if inner <= whole:
+            return kind == _INT
+        if outer != _VALUES and inner == whole + 1:
+            return kind <= _FALSE
+        return kind == _STRUCT and outer != _DICTIONARY and inner == (5 if outer == _VALUES else 8)
+    if deep == 3 or deep == 4:
+        return kind == _LONG
+    return depth == 2 and ((kind <= _FALSE and 7 <= deep <= 8) or (kind == _BINARY and deep < 7))
+
+
 @kernel
 def headers(file: np.ndarray, at: int, stop: int, values: int, table: np.ndarray) -> int:
     """The fields of the headers of pages that begin here, and where each ends, until so many values; how many there are.
 
-    -1 where they do not fit the table, or this place in the file.
+    -1 where they do not fit the table, or this place in the file, or have fields that are not the usual ones.
     """
     for page in range(len(table)):
         row = table[page]
         row[:] = ABSENT
-        depth, outer, inner = 0, 0, 0
+        depth, outer, inner, deep, told = 0, 0, 0, 0, 0
         while True:
             if at < 0 or at + 16 > len(file):  # the footer is longer than that
                 return -1
@@ -55,9 +73,13 @@ def headers(file: np.ndarray, at: int, stop: int, values: int, table: np.ndarray
             if depth == 0:
                 outer, inner = outer + number, 0
             elif depth == 1:
-                inner += number
+                inner, deep = inner + number, 0
+            else:
+                deep += number
+            if not _usual(kind, depth, outer, inner, deep):
+                return -1
             value = _wide(1 if kind == _TRUE else 0)
-            if kind == _BINARY or (kind > _BYTE and kind < _DOUBLE):
+            if kind > _FALSE and kind != _STRUCT:
                 value, shift = 0, 0
                 while file[at] > 127 and shift < 35:
                     value |= (_wide(file[at]) & 127) << shift
@@ -68,18 +90,19 @@ def headers(file: np.ndarray, at: int, stop: int, values: int, table: np.ndarray
             if kind == _BINARY:
                 at += value
             elif kind == _STRUCT:
+                told = outer if depth == 0 else told
                 depth += 1
-            elif kind < _DOUBLE and kind != _BYTE:
-                if kind > _BYTE:
-                    value = (value >> 1) ^ -(value & 1)
-                if depth == 0 and outer <= ABOUT:
-                    row[outer - 1] = value
-                elif depth == 1 and inner < FIELDS - ABOUT:
-                    row[ABOUT + inner - 1] = value
             else:
-                return -1  # nor of these types
+                if kind > _FALSE:
+                    value = (value >> 1) ^ -(value & 1)
+                if kind == _INT and (value > 0x7FFFFFFF or value < -0x80000000):
+                    return -1
+                if depth == 0:
+                    row[outer - 1] = value
+                elif depth == 1:
+                    row[ABOUT + inner - 1] = value
         row[FIELDS - 1] = at
-        if row[2] < 0 or row[ABOUT] < 0:
+        if row[2] < 0 or row[ABOUT] < 0 or told != row[0] + _VALUES:
             return -1
         at += row[2]
         if row[0] != 2:
