@@ -129,3 +129,43 @@ def test_too_few_rows_are_refused_and_words_are_not_aligned_like_numbers(capsys,
     assert main(["compare", str(tmp_path / "two.csv"), "-t", "y"]) == 3
     assert "too few" in capsys.readouterr().err
     assert align(["proven", "refused", "1.5"])[:2] == [" proven  ", "refused  "]
+
+
+def test_the_plot_has_every_contender_with_its_error_bar(tmp_path, capsys):
+    from trueline.cli.ranking import draw
+
+    rng = np.random.default_rng(2)
+    frame = pl.DataFrame({"x": rng.normal(size=120), "z": rng.normal(size=120)})
+    frame = frame.with_columns(**{"$y_1$": 3.0 * frame["x"] + pl.Series(0.1 * rng.normal(size=120))})
+    frame.write_csv(tmp_path / "t.csv")
+    line = ["compare", str(tmp_path / "t.csv"), "--target", "$y_1$", "--json", "--plot"]
+    for ending, begins in (("png", b"\x89PNG"), ("svg", b"<?xml"), ("pdf", b"%PDF")):
+        path = tmp_path / f"out.{ending}"
+        assert main([*line, str(path)]) == 0
+        found = json.loads(capsys.readouterr().out)
+        assert path.read_bytes().startswith(begins) and found["plot"] == str(path)
+    ranked = [row["method"] for row in found["methods"] if row["cross_validated"] is not None]
+    axes = draw(found).axes[0]
+    assert [label.get_text() for label in axes.get_yticklabels()] == ranked and len(ranked) > 8
+    bars = [container for container in axes.containers if container.has_xerr]
+    assert len(bars) == len(ranked)
+    for row, bar in zip([r for r in found["methods"] if r["cross_validated"] is not None], bars):
+        ((left, _), (right, _)) = bar.lines[2][0].get_segments()[0]
+        assert np.isclose(right, row["cross_validated"] + row["std_error"])
+        assert np.isclose(left, row["cross_validated"] - row["std_error"]) or axes.get_xscale() == "log"
+    assert r"\$y_1\$" in axes.get_title(loc="left")
+    refused = [row | {"cross_validated": None, "std_error": None} for row in found["methods"]]
+    assert draw(found | {"methods": refused}).axes[0].get_yticklabels() == []
+
+
+def test_a_plot_that_cannot_be_written_is_refused_before_any_work(tmp_path, capsys, monkeypatch):
+
+    monkeypatch.setattr(comparing, "compared", lambda *given: pytest.fail("it began"))
+    (tmp_path / "t.csv").write_text("x,y\n1,2\n")
+    line = ["compare", str(tmp_path / "t.csv"), "--target", "y", "--plot"]
+    for name, said in (("out.gif", "must end in .png, .svg, .pdf"), ("no/out.png", "there is no folder")):
+        assert main([*line, str(tmp_path / name)]) in (1, 2)
+        assert said in capsys.readouterr().err
+    both = str(tmp_path / "out.svg")
+    assert main([*line, both, "--report", both]) == 2
+    assert list(tmp_path.iterdir()) == [tmp_path / "t.csv"]

@@ -19,6 +19,7 @@ def compare(
     report: Annotated[
         str | None, Option(help="Write a report with the plot here: one HTML file.", show_default=False)
     ] = None,
+    plot: Annotated[str | None, Option(help="Draw it: a PNG, SVG or PDF file.", show_default=False)] = None,
     json: options.Json = False,
 ) -> None:
     """Run every learner and solver that fits the task on the same rows, and rank them.
@@ -29,24 +30,33 @@ def compare(
 
     [bold]Example[/bold]
 
-    trueline compare houses.csv --target price
+    trueline compare houses.csv --target price --plot errors.png
     """
     from .comparing import compared
-    from .console import emit
-    from .output import check_apart, check_place
+    from .console import emit, paint, say
+    from .output import check_apart, check_picture, check_place
 
-    check_apart([report], data)
+    check_apart([report, plot], data)
     check_place(report)
+    check_picture(plot)
     found = compared(
         options.one_source(data), options.required(target, "target", "the column to predict"), options.names(features),
         where, options.derivations(derive), missing, folds,
     )  # fmt: skip
     if report is not None:
         _report(found, data, report)
+    if plot is not None:
+        from .output import write_picture
+        from .ranking import draw
+
+        write_picture(plot, draw(found))
     if json:
-        emit(found)
-    else:
-        print(told(found))
+        emit(found | {"report": report, "plot": plot})
+        return
+    print(told(found))
+    for what, path in (("report", report), ("plot", plot)):
+        if path is not None:
+            say(paint(f"{what} in {path}", "dim"))
 
 
 BARS = 60  # columns of the longest bar

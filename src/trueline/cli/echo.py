@@ -8,8 +8,6 @@ from typing import Annotated, Any, Optional
 from . import options
 from .declare import Argument, Option
 
-PICTURES = (".png", ".svg", ".pdf")
-
 
 def echo(
     far: Annotated[
@@ -44,12 +42,10 @@ def echo(
     from ..errors import UsageError
     from ..signal.files import cancel_files, write_demo
     from .console import emit, paint, progress, say
-    from .output import check_apart, check_place
+    from .output import check_apart, check_picture
 
     check_apart((output, plot), ("far.wav", "mic.wav") if demo else (far, mic))
-    check_place(plot)
-    if plot and not plot.lower().endswith(PICTURES):
-        raise UsageError(f"cannot draw {plot}: its name must end in {', '.join(PICTURES)}", where="plot")
+    check_picture(plot)
     if demo:
         if far or mic:
             raise UsageError("--demo makes its own recordings; give no files with it", where="demo")
@@ -134,8 +130,6 @@ def told(report: Any, output: str | None, plot: str | None) -> str:
 
 def _draw(report: Any, path: str) -> None:
     from ..signal.picture import draw
-    from .output import whole
+    from .output import write_picture
 
-    figure = draw(report.summary, report.impulse_response, report.rate, report.block)
-    with whole(path) as scratch:
-        figure.savefig(scratch, dpi=110, format=path.lower().rpartition(".")[2])
+    write_picture(path, draw(report.summary, report.impulse_response, report.rate, report.block))

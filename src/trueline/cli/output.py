@@ -21,6 +21,9 @@ FORMATS = {".csv": "csv", ".tsv": "tsv", ".parquet": "parquet", ".arrow": "ipc",
            ".ndjson": "ndjson", ".jsonl": "ndjson"}  # fmt: skip
 
 
+PICTURES = (".png", ".svg", ".pdf")
+
+
 def file_format(path: str) -> str:
     """The format of an output file, by its ending."""
     ending = Path(path).suffix.lower()
@@ -40,6 +43,23 @@ def check_place(path: str | None) -> None:
         raise TruelineError(f"cannot write {path}: it is a folder; give the name of a file", where=path)
     if not os.access(path if os.path.exists(path) and not Path(path).is_file() else folder, os.W_OK):
         raise TruelineError(f"cannot write {path}: the folder is not writable; choose another place", where=path)
+
+
+def check_picture(path: str | None) -> None:
+    """Refuse a picture that could not be written, before anything is computed."""
+    import importlib.util
+
+    check_place(path)
+    if path is not None and not path.lower().endswith(PICTURES):
+        raise UsageError(f"cannot draw {path}: its name must end in {', '.join(PICTURES)}", where="plot")
+    if path is not None and importlib.util.find_spec("matplotlib") is None:
+        raise UsageError("--plot needs pip install 'trueline[cli]' (matplotlib)", where="plot")
+
+
+def write_picture(path: str, figure: Any) -> None:
+    """A matplotlib figure, of the kind that its name says."""
+    with whole(path) as scratch:
+        figure.savefig(scratch, dpi=110, format=path.lower().rpartition(".")[2])
 
 
 def check_apart(written: Iterable[str | None], read: Iterable[str | None]) -> None:
