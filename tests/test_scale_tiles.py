@@ -10,7 +10,7 @@ from clusters import split
 import trueline as tl
 from trueline.data.blocks import Columns
 from trueline.parts.losses import loss
-from trueline.scale import tiles
+from trueline.scale import newton, tiles
 from trueline.scale.dask import DaskTable
 from trueline.scale.numbers import Encoded
 
@@ -48,6 +48,60 @@ def test_sums_are_those_of_the_formulas(layout, intercept, n):
         np.testing.assert_allclose(gradient, -(c * y * p) @ z, rtol=1e-9, atol=1e-9)
         if hessian:
             np.testing.assert_allclose(squares, (z.T * (c * p * (1.0 - p))) @ z, rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("rough", [False, True])
+@pytest.mark.parametrize("lying", [False, True])
+@pytest.mark.parametrize("layout", ["rows", "apart", "regular"])
+@pytest.mark.parametrize("intercept", [True, False])
+def test_squares_of_tiles_that_are_copied_or_not(layout, intercept, lying, rough):
+    rng = np.random.default_rng(4)
+    n, spreads = 90_000, np.array([1.0, 1e4, 1e-5, 3.0])
+    X = rng.normal(loc=[0.5, -0.9, 0.0, 0.2], size=(n, 4)) * spreads
+    h, shift = rng.random(n) / n, X.mean(axis=0) * intercept
+    z = np.column_stack([X - shift, np.ones(n)])[:, : 4 + intercept]
+    squares = tiles.Squares(shift, intercept, rough)
+    for some, tile in tiles.tiles(layouts(X)[layout], shift, intercept, lying):
+        squares.add(tile, h[some])
+    exact = (z.T * h) @ z
+    units = np.sqrt(np.outer(np.diagonal(exact), np.diagonal(exact)))
+    off = np.abs(squares.total - exact) / units
+    assert off.max() < (2e-6 if rough else 1e-13)
+    assert (squares.total == squares.total.T).all()
+    if rough:
+        assert off.max() > 1e-10  # or it would not be float32
+    if intercept:
+        assert off[4].max() < 1e-13
+    np.testing.assert_array_equal(
+        tiles.Squares(shift, intercept, rough).total, np.zeros((4 + intercept, 4 + intercept))
+    )
+
+
+def test_six_digits_of_a_hessian_prove_a_penalised_fit(monkeypatch):
+    asked: list[tuple[bool, bool]] = []
+    at = newton.RemoteRisk.at
+
+    def noted(risk, *given, hessian):
+        asked.append((hessian, risk.rough))
+        return at(risk, *given, hessian=hessian)
+
+    monkeypatch.setattr(newton.RemoteRisk, "at", noted)
+    rng = np.random.default_rng(6)
+    X = rng.normal(size=(20_000, 60))
+    label = (X @ rng.normal(size=60) / 8.0 + rng.logistic(size=20_000) > 0.0).astype(float)
+    rows = pd.DataFrame(X, columns=[f"x{j}" for j in range(60)])
+    here = tl.LogisticRegression(tol=1e-12).fit(rows, label)
+    with dask.config.set(scheduler="synchronous"):
+        table = split(rows.assign(label=label), [2500] * 8)
+        there = tl.LogisticRegression().fit(table, target="label")
+        assert asked == [(True, True), (False, True)]
+        assert there.certificate_.proven and there.certificate_.gap < 1e-6
+        assert there.certificate_.dual <= here.certificate_.primal * (1.0 + 1e-12)
+        np.testing.assert_allclose(there.certificate_.primal, here.certificate_.primal, rtol=1e-6)
+        for exact in ({"C": np.inf}, {"C": 1e12}, {"tol": 1e-10}):  # standard errors, a weak penalty, more digits
+            asked.clear()
+            made = tl.LogisticRegression(**exact).fit(table, target="label")
+            assert made.certificate_.proven and not any(rough for _, rough in asked)
 
 
 def test_columns_that_follow_each_other_are_not_copied():

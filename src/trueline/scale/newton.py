@@ -36,13 +36,14 @@ class RemoteRisk(Risk):
     margin: float = math.inf
     duals: dict[int, tuple[float, np.ndarray | None]] = dataclasses.field(default_factory=dict)
     null: float = math.nan
+    rough: bool = False
 
     def at(
         self, theta: np.ndarray, base: np.ndarray | None = None, last: np.ndarray | None = None, *, hessian: bool
     ) -> Point:
         """The point of these parameters, with its gradient, its Hessian if asked for, and the dual value of the step."""
         size = self.size
-        task = dataclasses.replace(self.task, theta=theta, base=base, last=last, hessian=hessian)
+        task = dataclasses.replace(self.task, theta=theta, base=base, last=last, hessian=hessian, rough=self.rough)
         sums = np.frombuffer(self.table.combine(task, 8 * (HEAD + size * (size * hessian + 2))))
         self.design.passes += 1.0
         self.rows, self.margin = int(sums[0]), float(sums[5])
@@ -119,6 +120,18 @@ def newton(
         point = following
 
 
+def bounded_imbalance(risk: RemoteRisk, tol: float) -> bool:
+    """Whether a Hessian of six digits is good enough for the proof.
+
+    The slopes that it foretells are out of balance by a millionth of a step, which a penalty Λ pays with ½‖·‖²/Λ in the gap. Of
+    steps of a twentieth of the scores' unit that shall be a tenth of the tolerance. A longer one costs a job, never the proof.
+    """
+    design, weights = risk.design, risk.penalty.l2[: risk.design.d]
+    if not (weights > 0.0).all() or not ((design.scale > 1e-9) & (design.scale < 1e9)).all():
+        return False
+    return float((0.5 * (1e-6 * 0.05) ** 2 / weights).sum()) <= 0.1 * tol * risk.null
+
+
 def far(square: float, curvature: float) -> bool:
     """Whether a step of this decrement, squared, moves scores so far (half their unit) that a Hessian there is another."""
     return not square <= 0.25 * curvature
@@ -189,6 +202,7 @@ def minimise(
     inferred = not alpha and (bool(classes) or getattr(loss, "name", "") == "poisson")
     # Who asks for more than eight digits gets a job more, for a step with its own Hessian squares the error.
     always, polish = inferred or tol <= 1e-8, int(tol <= 1e-8)
+    risk.rough = not always and bounded_imbalance(risk, tol)
     most = 100 if max_iter is None else max_iter
     with one_thread():  # here too: idle threads of BLAS spin, and workers on this machine would wait for them
         first, matrix, base = started(risk, told, total, always)

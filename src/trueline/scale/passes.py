@@ -20,7 +20,7 @@ from ..batch.duality import NO_OFFSET, conjugate_sum, upper_conjugate_sum
 from ..data.blocks import Columns
 from ..model.training import designed
 from . import statistic
-from .tiles import FAR, Squares, evaluator, space, tiles, times, weighed
+from .tiles import CLOSE, FAR, Squares, evaluator, space, tiles, times, weighed
 
 SHORT = 256  # rows whose losses are summed one by one
 HEAD = 7  # rows, loss, conjugates, Σ|c·a|, Σ curvature at b, smallest margin, Σ curvature
@@ -28,7 +28,10 @@ HEAD = 7  # rows, loss, conjugates, Σ|c·a|, Σ curvature at b, smallest margin
 
 @dataclasses.dataclass(frozen=True)
 class Pass:
-    """One job at θ; ``base`` is b, or a row of it for each partition, and ``last`` is θ₀ where that is another point."""
+    """One job at θ; ``base`` is b, or a row of it for each partition, and ``last`` is θ₀ where that is another point.
+
+    A ``rough`` Hessian has six digits, and those of the intercept's row in full.
+    """
 
     declared: dict[str, Any]
     options: dict[str, Any]
@@ -44,6 +47,7 @@ class Pass:
     base: np.ndarray | None = None
     last: np.ndarray | None = None
     hessian: bool = True
+    rough: bool = False
 
     def run(self, number: int, tables: Any) -> bytes:
         teach(self.loss)
@@ -101,11 +105,11 @@ class Pass:
         evaluated = evaluator(self.loss)
         conjugates = hasattr(self.loss, "conjugate") and hasattr(self.loss, "slope_range")
         places = [point / scale for point in points]
-        gradients, squares = np.zeros((2, size)), Squares(size)
+        gradients, squares = np.zeros((2, size)), Squares(self.shift, self.intercept, self.rough)
         losses: list[float] = []
-        near = bool((np.abs(self.shift) <= FAR * self.scale).all())
+        near = bool((np.abs(self.shift) <= (CLOSE if self.hessian else FAR) * self.scale).all())
         with np.errstate(over="ignore", invalid="ignore"):
-            for some, tile in tiles(X, self.shift, self.intercept, near and not self.hessian):
+            for some, tile in tiles(X, self.shift, self.intercept, near):
                 targets, weights = y[some], c[some]
                 n = len(targets)
                 scores, slopes, curves = space("vectors", 3 * len(points) * n).reshape(3, len(points), n)
