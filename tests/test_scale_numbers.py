@@ -80,6 +80,36 @@ def test_refusals_are_those_of_the_encoder(floats, layout, what):
     assert told[0] == told[1] and "partition 3" in told[0]
 
 
+@pytest.mark.parametrize("kind", ["scan", "look"])
+@pytest.mark.parametrize("folds", [None, 3])
+@pytest.mark.parametrize("what", BAD)
+def test_columns_that_are_checked_by_their_sums_are_refused_alike(floats, what, folds, kind):
+    from trueline.parts.losses import loss
+
+    name, value = BAD[what]
+    rows = floats[[*"abc", "y"]].copy()
+    rows.loc[[17, 3001], name] = value
+    rows.loc[2000, "a"] = np.nan
+    piece = pieces(rows)["columns"]
+    declared = dict(as_table(piece, dict.fromkeys(rows)).schema)
+    options = OPTIONS | {"folds": folds}
+    task = Scan(declared, options) if kind == "scan" else looking.Look(declared, options, loss("huber"), True)
+    with pytest.raises(tl.DataError) as refusal:
+        list(statistic.encoder_of(3, iter([piece]), declared, options, apart=True))
+    with pytest.raises(tl.DataError) as later:
+        task.run(3, iter([piece]))
+    assert str(refusal.value) == str(later.value)
+
+
+def test_huge_numbers_that_are_finite_are_not_taken_for_gaps(floats):
+    rows = floats[[*"abc", "y"]].copy()
+    rows["b"] *= 1e200
+    piece = pieces(rows)["columns"]
+    declared = dict(as_table(piece, dict.fromkeys(rows)).schema)
+    with pytest.raises(tl.DataError, match="squares overflow"):
+        Scan(declared, OPTIONS | {"folds": None}).run(3, iter([piece]))
+
+
 def test_a_partition_that_is_kept_answers_as_one_that_is_read(floats):
     piece = pieces(floats[[*"abc", "label"]])["columns"]
     declared = dict(as_table(piece, dict.fromkeys([*"abc", "label"])).schema)

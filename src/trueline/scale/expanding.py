@@ -25,11 +25,13 @@ from ..onepass import exact
 from ..onepass.moments import Moments
 from ..onepass.parts import Part
 from ..onepass.sample import Sample
+from .numbers import Numbers, Unchecked
 from .tiles import Rows, space, summed
 from .triangles import merged_schemas
 
 MOST_POINTS = 1 << 22  # numbers of all partitions' points together, which go to every task
 _TILE = 1 << 16  # entries of a block that are summed at a time: they stay in the cache
+PLAIN = 0.01  # of a column's squares about 0: more about the mean, and it is not shifted
 
 
 @dataclasses.dataclass
@@ -117,6 +119,8 @@ class Sight:
     @classmethod
     def empty(cls, encoder: Any) -> Sight:
         zeros = np.zeros(len(encoder.terms))
+        if isinstance(encoder, Numbers):
+            encoder.trusting = True  # ``add`` sees what is not finite
         return cls(
             encoder.terms, (encoder.target,), encoder.weights is not None, 0, 0.0, zeros, zeros, np.zeros(2),
             start=None, expansion=None,
@@ -129,6 +133,8 @@ class Sight:
         with np.errstate(over="ignore", invalid="ignore"):
             mean, squares = spread(block.X, w)
             about, around = spread(Columns([np.asarray(block.y, dtype=float)]), w)
+            if not (np.isfinite(squares).all() and np.isfinite(around).all()) and isinstance(block.X, Unchecked):
+                block.X.verify()
             self._join(n, weight, mean, squares, np.append(about, around))
 
     def _join(self, n: int, weight: float, mean: np.ndarray, squares: np.ndarray, target: np.ndarray) -> None:
@@ -198,19 +204,25 @@ def spread(X: Any, w: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
     sums, squares = np.zeros(d), np.zeros(d)
     if isinstance(X, Columns):
         for j, column in enumerate(X.columns):
+            if w is None:
+                some = [column[start : start + _TILE] for start in range(0, n, _TILE)]
+                whole = np.array([(part.sum(), part @ part) for part in some]).sum(axis=0)
+                if math.isfinite(whole[1]) and whole[1] - whole[0] * (whole[0] / n) > PLAIN * whole[1]:
+                    first[j], sums[j], squares[j] = 0.0, whole[0], whole[1]  # no digits to speak of go to the mean
+                    continue
             for start in range(0, n, _TILE):
                 stop = min(n, start + _TILE)
                 away = np.subtract(column[start:stop], first[j], out=space("tile", stop - start))
-                some = away if w is None else np.multiply(away, w[start:stop], out=space("squares", stop - start))
-                sums[j] += some.sum()
-                squares[j] += some @ away
+                heavy = away if w is None else np.multiply(away, w[start:stop], out=space("squares", stop - start))
+                sums[j] += heavy.sum()
+                squares[j] += heavy @ away
     else:
         step = max(64, _TILE // d)
         for start in range(0, n, step):
             stop = min(n, start + step)
             away = np.subtract(X[start:stop], first, out=space("tile", d * (stop - start)).reshape(-1, d))
-            some = np.ones(len(away)) if w is None else w[start : start + step]
-            sums += some @ away
-            squares += some @ np.square(away, out=away)
+            heavy = np.ones(len(away)) if w is None else w[start : start + step]
+            sums += heavy @ away
+            squares += heavy @ np.square(away, out=away)
     total = float(n) if w is None else float(w.sum())
     return first + sums / total, np.maximum(0.0, squares - sums * (sums / total))

@@ -12,7 +12,7 @@ import functools
 import itertools
 import math
 import pickle
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -36,8 +36,21 @@ def plain(declared: dict[str, Any], options: dict[str, Any]) -> bool:
     return floats and options.get("missing", "refuse") == "refuse" and not any(options.get(name) for name in _BEYOND)
 
 
+class Unchecked(Columns):
+    """Columns that nobody has looked over yet: who sees a sum that is not finite asks them to ``verify``, which refuses."""
+
+    def __init__(self, columns: Sequence[np.ndarray], verify: Callable[[], None]) -> None:
+        super().__init__(columns)
+        self.verify = verify
+
+
 class Numbers:
-    """What an encoder is, for such a partition; ``apart`` lets X come as :class:`Columns`, ``known`` spares the checks."""
+    """What an encoder is, for such a partition; ``apart`` lets X come as :class:`Columns`, ``known`` spares the checks.
+
+    With ``trusting`` a first piece of columns is not gone through only to be checked: it comes as :class:`Unchecked`.
+    """
+
+    trusting = False
 
     weights = None
     target_levels: list[str] = []
@@ -58,6 +71,7 @@ class Numbers:
         self._features = [place[name] for name in self.terms]
         self._target = None if self.target is None else place[self.target]
         self._schema, self._watch, self._rows = schema, Watch(), 0
+        self.unchecked: Unchecked | None = None
 
     @property
     def schema(self) -> Schema:
@@ -77,7 +91,10 @@ class Numbers:
                 if self.known:
                     yield Block(self.terms, X, y)
                     continue
-                self._check(X, y)
+                if self.trusting and whole and self.rule is None and not self._rows:
+                    self.unchecked = X = Unchecked(X.columns, functools.partial(self._check, X, y))
+                else:
+                    self._check(X, y, self._rows)
                 folds = self._folds(X, y)
                 self._watch.see(X, self.terms)
                 if y is not None:
@@ -96,7 +113,7 @@ class Numbers:
         chosen = Columns([piece.columns[k][some] for k in self._features])
         return (chosen if whole else _by_rows(chosen)), y
 
-    def _check(self, X: Any, y: np.ndarray | None) -> None:
+    def _check(self, X: Any, y: np.ndarray | None, rows: int = 0) -> None:
         """Refuse what is not finite, in the order and the words of every other source."""
         if isinstance(X, Columns):
             with np.errstate(invalid="ignore", over="ignore"):
@@ -104,14 +121,14 @@ class Numbers:
                     X = np.zeros((0, len(self.terms)))
                 else:
                     X = _by_rows(X)
-        names, complete = list(self.terms), refuse_infinite(X, self.terms, self._rows, self.describe)
-        if y is not None and not refuse_infinite(y[:, None], [str(self.target)], self._rows, self.describe):
+        names, complete = list(self.terms), refuse_infinite(X, self.terms, rows, self.describe)
+        if y is not None and not refuse_infinite(y[:, None], [str(self.target)], rows, self.describe):
             X = X if len(X) else np.zeros((len(y), len(names)))
             X, names, complete = np.column_stack([X, y]), [*names, str(self.target)], False
         if not complete:
             gaps = np.isnan(X)
             j = int(np.argmax(gaps.any(axis=0)))
-            raise missing_value(names[j], gaps[:, j], self._rows, self.describe)
+            raise missing_value(names[j], gaps[:, j], rows, self.describe)
 
     def _folds(self, X: Any, y: np.ndarray | None) -> np.ndarray | None:
         rule = self.rule

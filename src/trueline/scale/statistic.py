@@ -107,6 +107,7 @@ def moments_of(
     if isinstance(encoder, Numbers):  # its terms are known, and rows that a statistic has no room for need not be drawn
         terms, folds = len(encoder.terms), 1 if encoder.rule is None else encoder.rule.count
         sample = min(sample, limit(terms, folds) // (8 * (terms + 2)))
+        encoder.trusting = True  # products that are not finite show what it would look for
     counted = (block for block in encoder if block.weights is None or block.weights.any())
     if notice is not None:
         counted = (block for block in counted if notice(block) or True)
@@ -114,9 +115,14 @@ def moments_of(
     if first is None:
         return _of_nothing(encoder, targets, digits, sample)
     blocks = itertools.chain([first], counted)
-    made = Moments.from_blocks(
-        blocks, targets=targets, digits=digits, sample=sample, schema=lambda: encoder.schema, hopeful=True
-    )
+    try:
+        made = Moments.from_blocks(
+            blocks, targets=targets, digits=digits, sample=sample, schema=lambda: encoder.schema, hopeful=True
+        )
+    except DataError:
+        if getattr(encoder, "unchecked", None) is not None:
+            encoder.unchecked.verify()
+        raise
     return made if made.terms == encoder.terms else made.reordered(encoder.terms)
 
 
