@@ -86,16 +86,26 @@ def file_format(path: str) -> str:
     if found == "parquet":
         _check_parquet(path, head, size)
     elif found != "ipc" and bare == path.lower():
-        if b"\0" in head:
-            raise DataError(
-                f"{path} is not text: its first bytes are binary; give a CSV, Parquet, Arrow or NDJSON table",
-                where=path,
-            )
+        if b"\0" in head or head[:2] == b"\x1f\x8b":
+            raise no_text(head, path)
         if not head.strip():
             raise DataError(f"{path} is empty: a table needs a header and at least one row", where=path)
         if found == "ndjson" and head.lstrip()[:1] == b"[":
             raise DataError(f"{path} is a JSON array; give one JSON object a line (NDJSON)", where=path)
     return found
+
+
+def no_text(head: bytes, describe: str) -> DataError:
+    """The refusal of bytes that are no text, by what they seem to be."""
+    kinds = {
+        b"\xff\xfe": "UTF-16 text; convert it to UTF-8 (iconv -f UTF-16 -t UTF-8)",
+        b"\xfe\xff": "UTF-16 text; convert it to UTF-8 (iconv -f UTF-16 -t UTF-8)",
+        b"PK": "a ZIP archive or a spreadsheet; unpack it, or save the sheet as CSV",
+        b"\xd0\xcf": "a spreadsheet of an old kind; save the sheet as CSV",
+        b"\x1f\x8b": "compressed by gzip; end its name in .gz",
+    }
+    told = kinds.get(head[:2], "not text: its first bytes are binary; give a CSV, Parquet, Arrow or NDJSON table")
+    return DataError(f"{describe} is {told}", where=describe)
 
 
 def sniff(head: bytes) -> str:
@@ -167,9 +177,43 @@ def scan_files(paths: Sequence[str], kind: str, told: Delimited) -> pl.LazyFrame
     text = [meant[name] for name, dtype in schema.items() if dtype == pl.String]
     if text:
         made = made.with_columns(padded_numbers(made.select(text).head(INFERENCE_ROWS).collect()))
+    if len(schema) > 1 and any(map(_has_blank_lines, paths)):
+        made = made.filter(filled())
     if all(dtype == pl.String for dtype in schema.values()) and not made.head(1).collect().height:
         raise DataError(f"{first} has a header but no rows", where=first)
     return made
+
+
+_BLANK = re.compile(rb"(?:^|\n)[ \t]*\r?\n")
+
+
+def has_blank_lines(text: bytes) -> bool:
+    """Whether there seems to be a line without anything in it, which Polars takes for a row of missing values."""
+    return _BLANK.search(text) is not None
+
+
+def blank_lines(text: bytes) -> int:
+    """How many bytes of blank lines a text begins with."""
+    found = re.match(rb"(?:[ \t]*\r?\n)*", text)
+    return found.end() if found else 0
+
+
+def _has_blank_lines(path: str) -> bool:
+    """The same of the beginning and the end of a local file."""
+    if _REMOTE.match(str(path)):
+        return False
+    with open(path, "rb") as file:
+        if has_blank_lines(file.read(1 << 16)):
+            return True
+        file.seek(max(0, file.seek(0, os.SEEK_END) - 4096))
+        return has_blank_lines(b"-" + file.read())
+
+
+def filled() -> pl.Expr:
+    """Rows that have any value at all."""
+    import polars as pl
+
+    return pl.any_horizontal(pl.all().is_not_null())
 
 
 def _is_ipc_file(path: str) -> bool:
@@ -223,6 +267,12 @@ def widened(schema: Any) -> Any:
 
 def check_header(cells: Sequence[str], separator: str, describe: str, told: bool, guess: bool = False) -> str:
     """The separator to use; refuses a header that shows another one, repeats a name or holds numbers."""
+    check_line_ends(cells, describe)
+    if cells and cells[0].lower().startswith("sep=") and len(cells) <= 2:
+        raise DataError(
+            f"{describe} begins with {cells[0]!r}, a line for spreadsheets alone; remove it and give --separator",
+            where=describe,
+        )
     if len(cells) == 1 and not told:
         other = max(";\t|", key=cells[0].count)
         if cells[0].count(other):
@@ -240,6 +290,15 @@ def check_header(cells: Sequence[str], separator: str, describe: str, told: bool
             f"{describe} has no header: its first line holds numbers; put the column names there", where=describe
         )
     return separator
+
+
+def check_line_ends(cells: Sequence[str], describe: str) -> None:
+    """Refuse lines that end in a carriage return alone, as on old machines: all of them would be one."""
+    if any("\r" in cell.rstrip("\r") for cell in cells):
+        raise DataError(
+            f"the lines of {describe} end in a carriage return alone; convert it, for example by tr '\\r' '\\n'",
+            where=describe,
+        )
 
 
 def check_names(names: Sequence[str], describe: str) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import csv
 import io
+import json
 import re
 import zlib
 from collections.abc import Iterator, Sequence
@@ -50,7 +51,7 @@ def explain(error: Exception, *, describe: str, names: Sequence[str] = (), paths
             f"{where} is compressed text that is cut short or damaged ({text[:80]}); copy it again", where=where
         )
     for path in paths:
-        found = _bad_line(path)
+        found = _bad_json(path) or _bad_line(path)
         if found is not None:
             return found
     if kind == "ColumnNotFoundError":
@@ -173,6 +174,25 @@ def _bad_line(path: str) -> DataError | None:
     return wrong_quotes(_lines(path), _separator(path), path) or ragged(path)
 
 
+def _bad_json(path: str) -> DataError | None:
+    """The first line of a file of JSON lines that is no object."""
+    if not re.search(r"\.(ndjson|jsonl|json)(\.gz)?$", path.lower()) or not Path(path).is_file():
+        return None
+    for number, line in enumerate(_lines(path), 1):
+        try:
+            good = not line.strip() or isinstance(json.loads(line), dict)
+        except ValueError:
+            good = False
+        if not good:
+            shown = line.strip().decode("utf-8", "replace")
+            shown = shown if len(shown) <= 30 else shown[:30] + "…"
+            return DataError(
+                f"line {number} of {path} is not a JSON object: {shown!r}; give one object a line",
+                where=f"{path}:{number}",
+            )
+    return None
+
+
 def ragged(path: str) -> DataError | None:
     """The first line with another number of fields than the header, as a refusal."""
     if not _is_delimited(path):
@@ -219,7 +239,8 @@ def missing_value(
     tail = 'remove them, or choose missing="drop"' + (', "mean" or "indicator"' if feature else "")
     tail = "it had none in training" if trained else tail
     many = f"{count} missing values, the first" if count > 1 else "a missing value"
-    return DataError(f"column {name!r} of {describe} has {many} in row {first}; {tail}", where=name)
+    shown = f"column {name!r}" if name else "the column without a name (do lines end in a separator?)"
+    return DataError(f"{shown} of {describe} has {many} in row {first}; {tail}", where=name)
 
 
 FILL = "give finite numbers: fill or drop what is missing first"

@@ -17,10 +17,15 @@ from .files import (
     INFERENCE_ROWS,
     MISSING_MARKS,
     Delimited,
+    blank_lines,
     check_header,
+    check_line_ends,
     check_names,
     delimited,
+    filled,
+    has_blank_lines,
     iso_dates,
+    no_text,
     padded_numbers,
     sniff,
     widened,
@@ -58,7 +63,7 @@ def read_stream(stream: Any, describe: str, told: Delimited) -> Iterator[pl.Data
             raise explain(error, describe=describe) from None
         return
     if b"\0" in head[:4096]:
-        raise DataError(f"{describe} is not text: its first bytes are binary", where=describe)
+        raise no_text(head, describe)
     yield from _text_frames(head, pieces, describe, separator, commas, kind == "ndjson")
 
 
@@ -76,6 +81,7 @@ def _text_frames(
     for text in _whole_lines(head, pieces, quoted=not ndjson):
         if not options and not ndjson:
             first, _, text = text.partition(b"\n")
+            check_line_ends([first.decode("utf-8", "replace")], describe)
             names = header_cells(first, chosen)
             chosen = check_header(names, chosen, describe, separator is not None, guess=True)
             names = header_cells(first, chosen)
@@ -86,8 +92,11 @@ def _text_frames(
             line = 2
             options = {"separator": chosen, "null_values": MISSING_MARKS, "has_header": False, "new_columns": names}
             options["decimal_comma"] = commas
-            if not text.strip():
-                continue
+        if not ndjson and len(names) > 1:
+            blank = blank_lines(text)
+            line, text = line + text.count(b"\n", 0, blank), text[blank:]
+        if not text or (not text.strip() and (ndjson or len(names) > 1)):
+            continue
         try:
             if ndjson:
                 schema = schema or widened(pl.read_ndjson(io.BytesIO(text), infer_schema_length=INFERENCE_ROWS).schema)
@@ -106,6 +115,8 @@ def _text_frames(
                     options.pop("new_columns")
                     numbers = padded_numbers(guess)
                 frame = pl.read_csv(text, schema=schema, **options).with_columns(numbers)
+                if len(schema) > 1 and has_blank_lines(text):
+                    frame = frame.filter(filled())
         except Exception as error:
             marks = None if ndjson else _marks(error, text, chosen, describe, line)
             if marks is not None:
