@@ -174,3 +174,14 @@ def test_the_command_shows_the_progress_of_the_engine(capsys, folder, monkeypatc
     assert said(capsys, folder / "part*.parquet", "--engine", "dask", "-q")[0] == 0 and not shown
     assert said(capsys, folder / "part*.parquet", "--engine", "dask")[0] == 0
     assert len(shown) == 1 and shown[0]["out"] is sys.stderr
+
+
+def test_a_formula_names_the_target_and_a_table_without_one_is_refused(rows):
+    frame = split(rows, [100, 0, 140])
+    for made in (tl.LinearRegression(), tl.Ridge(), tl.RidgeCV(), tl.Lasso(alpha=0.1), tl.LassoCV(alphas=3)):
+        with pytest.raises(tl.UsageError, match="give target= to say which column of the table it is"):
+            made.fit(frame)
+    with pytest.raises(tl.UsageError, match="give target= to say which column"):
+        tl.LogisticRegression().fit(frame)
+    with pytest.raises(tl.UsageError, match="give target= to say which column"):
+        tl.LinearRegression().fit(frame, formula="a + b")

@@ -37,9 +37,9 @@ def opened(
         try:
             make = _dask if engine == "dask" else _spark
             yield make(stack, paths, kinds.pop(), scheduler if engine == "dask" else master, progress)
-        except TruelineError:
-            raise
         except Exception as error:
+            if isinstance(error, TruelineError) and error.__cause__ is None:
+                raise
             raise _failed(error, engine, paths) from (error if os.environ.get("TRUELINE_TRACEBACK") else None)
 
 
@@ -152,6 +152,8 @@ def _failed(error: Exception, engine: str, paths: list[str]) -> TruelineError:
             wrong = _wrong(path, paths[0])
             if wrong:
                 return DataError(wrong, where=path)
+    if isinstance(error, TruelineError):
+        return error
     told = [line.strip() for line in str(error).splitlines() if line.strip()]
     told = [line for line in told if not line.startswith("An error occurred while calling")] or [type(error).__name__]
     what = told[0].removeprefix("Original Message: ")[:300].rstrip(".")

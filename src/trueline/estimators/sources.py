@@ -38,9 +38,15 @@ def paired(X: Any, y: Any, target: Any, source: dict[str, Any], sample_weight: A
         return y, target, source
     if sample_weight is not None:
         raise UsageError("on Dask and Spark the weights are a column: give weights= its name", where="sample_weight")
-    if y is None:
-        return y, target, source
-    return None, "y", source | {"y": y}
+    if y is not None:
+        return None, "y", source | {"y": y}
+    if target is None and source.get("formula") is not None:
+        from ..data.choice import parsed
+
+        target = getattr(parsed(source["formula"]), "target", None)
+    if target is None:
+        raise UsageError("give target= to say which column of the table it is", where="target")
+    return None, target, source
 
 
 def refuse_source(options: dict[str, Any]) -> None:
