@@ -16,6 +16,7 @@ from ..errors import DataError, UsageError
 from ..model.linear import LinearModel
 from ..onepass.moments import Moments
 from . import statistic
+from .numbers import encoder_like
 from .predictor import Predictor
 from .tables import Table
 
@@ -81,8 +82,6 @@ def prepared(table: Table, options: dict[str, Any]) -> tuple[Table, dict[str, An
 
     All that is wrong with the call is refused here, before a job starts.
     """
-    import polars as pl
-
     options = dict(options)
     if options.pop("progress", None):
         raise UsageError(
@@ -94,7 +93,7 @@ def prepared(table: Table, options: dict[str, Any]) -> tuple[Table, dict[str, An
             where="fold_blocks",
         )
     table, options = table.unpacked(options)
-    encoder = Encoder(pl.DataFrame(schema=table.declared), part=True, **options)
+    encoder = encoder_like(table.declared, options)
     if encoder.formula is not None:
         if encoder.formula.memory:
             raise UsageError(

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import copy
 import functools
+import math
 import sys
+import time
 import uuid
 import weakref
 from collections.abc import Iterator, Sequence
@@ -36,6 +38,7 @@ except ImportError:  # older releases have these names here alone
     from dask._task_spec import Alias, DataNode, GraphNode, TaskRef
     from dask._task_spec import Task as Node
 
+CHECKED_SECONDS = 0.5  # after a look at the workers: the jobs of one fit follow each other
 EMBEDDED_BYTES = 1 << 23  # of all tasks of a job together, what they are given by the graph itself
 
 
@@ -84,13 +87,15 @@ class DaskTable:
     def select(self, columns: Sequence[str]) -> DaskTable:
         if not self.frame:
             return self
-        table, chosen = copy.copy(self), self.source[list(columns)]
+        table = copy.copy(self)
         table.declared = {name: self.declared[name] for name in columns}
         # Readers of files take the choice over; elsewhere it would be a task that copies, and ours can do without.
-        if type(chosen.expr.simplify()).__name__ == "Projection":
-            table.chosen = True
-        else:
-            table.source = chosen
+        if type(self.source.expr).__name__ != "FromGraph":  # what is persisted reads nothing
+            chosen = self.source[list(columns)]
+            if type(chosen.expr.simplify()).__name__ != "Projection":
+                table.source = chosen
+                return table
+        table.chosen = True
         return table
 
     def keep(self, options: dict[str, Any]) -> DaskTable:
@@ -183,8 +188,12 @@ def check_workers() -> None:
         return
     if client.status != "running":
         raise UsageError(unreachable("Dask"), where="Dask")
+    known, since = _checked.get(client, (set(), -math.inf))
+    if time.monotonic() - since < CHECKED_SECONDS:
+        return
     workers = set(client.scheduler_info(n_workers=-1)["workers"])
-    if workers and workers == _checked.get(client):
+    if workers and workers == known:
+        _checked[client] = workers, time.monotonic()
         return
     # Only what every Python has may travel here.
     found = client.run(eval, "__import__('trueline').__version__", on_error="return")
@@ -197,10 +206,10 @@ def check_workers() -> None:
                 "on every worker",
                 where="Dask",
             )
-    _checked[client] = workers
+    _checked[client] = workers, time.monotonic()
 
 
-_checked: weakref.WeakKeyDictionary[Any, set[str]] = weakref.WeakKeyDictionary()
+_checked: weakref.WeakKeyDictionary[Any, tuple[set[str], float]] = weakref.WeakKeyDictionary()
 
 
 def _persisted(source: Any) -> bool:

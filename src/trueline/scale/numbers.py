@@ -147,6 +147,15 @@ class Numbers:
         return rule.of(total)
 
 
+def encoder_like(declared: dict[str, Any], options: dict[str, Any]) -> Encoder:
+    """The encoder of a table of no rows, which refuses what is wrong with a call; of columns of numbers made once."""
+    import polars as pl
+
+    if plain(declared, options):
+        return _like(tuple(declared), pickle.dumps(options))[0]
+    return Encoder(pl.DataFrame(schema=declared), part=True, **options)
+
+
 @functools.lru_cache(8)
 def _like(names: tuple[str, ...], options: bytes) -> tuple[Encoder, Schema]:
     """An encoder of such a table and its schema, for what is known beforehand; made once for all partitions of a job."""
