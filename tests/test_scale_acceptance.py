@@ -185,3 +185,10 @@ def test_a_formula_names_the_target_and_a_table_without_one_is_refused(rows):
         tl.LogisticRegression().fit(frame)
     with pytest.raises(tl.UsageError, match="give target= to say which column"):
         tl.LinearRegression().fit(frame, formula="a + b")
+
+
+@pytest.mark.parametrize("loss", ["absolute", "quantile"])
+def test_a_loss_with_a_corner_is_refused_before_any_job(rows, loss, monkeypatch):
+    monkeypatch.setattr("trueline.scale.dask.DaskTable.combine", lambda *_: pytest.fail("a job was started"))
+    with pytest.raises(tl.UsageError, match=f"the loss '{loss}' has a corner and is not taken on Dask and Spark"):
+        tl.GeneralizedRegression(loss).fit(split(rows[["a", "b", "y"]], [240]), target="y")

@@ -122,9 +122,16 @@ class GeneralizedRegression(LinearRecord, RegressorMixin, BaseEstimator):
         if engine is not None:
             if offset is not None or exposure is not None:
                 raise UsageError("offset and exposure are not taken on Dask and Spark", where="offset")
+            loss = self._loss()
+            if not getattr(loss, "smooth", True):  # Newton's steps have no curvature to go by, and would stay at 0
+                raise UsageError(
+                    f"the loss {loss.name!r} has a corner and is not taken on Dask and Spark: take 'huber' there, or fit a "
+                    "sample on one machine",
+                    where="loss",
+                )
             y, target, options = paired(X, y, source.pop("target", None), source, sample_weight)
             record = engine.fit_generalized(
-                X, target=target, loss=self._loss(), penalty=self._penalty(), fit_intercept=self.fit_intercept,
+                X, target=target, loss=loss, penalty=self._penalty(), fit_intercept=self.fit_intercept,
                 tol=self.tol, max_iter=self.max_iter, **options,
             )  # fmt: skip
             self._adopt(record)
