@@ -209,3 +209,14 @@ def test_blanks_around_names_do_not_part_a_model_from_its_data(tmp_path, capsys,
     frame.rename({" lead": "leader"}).write_csv("other.csv")
     assert main(["predict", "parquet.tl", "other.csv"]) == 3
     assert "lacks column ' lead'" in capsys.readouterr().err
+
+
+def test_derived_columns_keep_their_order_in_a_model_file(tmp_path, capsys):
+    (tmp_path / "t.csv").write_text("x,y\n" + "".join(f"{i},{3 * i + i % 2}\n" for i in range(20)))
+    line = ["fit", str(tmp_path / "t.csv"), "--target", "y", "-q", "-o", str(tmp_path / "m.tl")]
+    assert main([*line, "--derive", "x=2.0*x", "--derive", "a=x*x"]) == 0  # a is made of the new x
+    assert main(["evaluate", str(tmp_path / "m.tl"), str(tmp_path / "t.csv"), "--json"]) == 0
+    metrics = json.loads(capsys.readouterr().out)["metrics"]
+    assert metrics[0]["value"] < 0.6, metrics[0]  # the root mean squared error
+    assert main([*line, "--derive", "z=x+1", "--derive", "b=z*z"]) == 0
+    assert main(["predict", str(tmp_path / "m.tl"), str(tmp_path / "t.csv")]) == 0

@@ -297,7 +297,7 @@ class Schema:
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON values."""
         made = dataclasses.asdict(self)
-        made["derive"] = dict(self.derive)
+        made["derive"] = [list(pair) for pair in self.derive]  # in their order: a model file sorts the names in its objects
         return _listed(made)
 
     @classmethod
