@@ -1,7 +1,7 @@
 """Spark's dataframes, classic or over Connect: ``mapInArrow`` makes one row of bytes a partition. No RDD is used.
 
-Rows of bytes come to the driver and are merged there in the common tree. Where a thousand of them would not fit
-comfortably on a driver, executors first merge groups of 32 (``applyInArrow``). Spark takes the rows of each task once,
+Rows of bytes come to the driver and are merged there in the common tree. Where they would not fit comfortably on a driver
+(those of a thousand partitions, where it is not known how many there are), executors first merge groups of 32 (``applyInArrow``). Spark takes the rows of each task once,
 whichever attempt finished first, so that a retried or speculative task never counts twice.
 
 Handing rows to Python is most of a job. Where they are those of Parquet files the workers read these themselves
@@ -28,7 +28,8 @@ from .vectors import opened as unpacked_column
 
 ANSWER = "number int, answer binary"
 GROUP = 32
-DRIVER_BYTES = 1 << 28  # a thousand answers may take this much of the driver's memory
+DRIVER_BYTES = 1 << 28  # all answers may take this much of the driver's memory
+MANY = 1000  # partitions of a table of which it is not known
 BATCH_BYTES = 1 << 23  # Arrow batches are joined up to this size: Spark's own are small
 ROWS_BYTES = 1 << 20  # and those of arrays up to this one: they are not made into tables
 HANDED_BYTES = 1 << 19  # of a batch of arrays: what Spark writes it in stays in the cache
@@ -50,7 +51,7 @@ class SparkTable:
         self.types = {field.name: field.dataType.simpleString() for field in source.schema.fields}
         self.packed: list[Packed] = []  # columns of vectors whose entries are declared
         self.parts: list[list[Piece]] | None = None  # of files, where the workers read them
-        self.jobs = 0
+        self.jobs, self.partitions = 0, 0  # as far as they are known
 
     def unpacked(self, options: dict[str, Any]) -> tuple[SparkTable, dict[str, Any]]:
         """With the entries of vectors as columns: of those that the features name, or of all."""
@@ -104,15 +105,17 @@ class SparkTable:
             if self.jobs == 0:
                 self.parts = parts_of(self.source, self.types)
             self.jobs += 1
-            found = None if self.parts is None else self._read(task, size, self.parts)
-            if found is None:
-                self.parts, found = None, self._handed_over(task, size)
-            return opened(tree(task, found))
+            found = None
+            if self.parts is not None:
+                found = self._read(task, size, self.parts)
+                if found is None:
+                    self.parts, self.partitions = None, 0  # Spark divides the rows otherwise
+            return opened(tree(task, self._handed_over(task, size) if found is None else found))
 
     def _read(self, task: Task, size: int, parts: list[list[Piece]]) -> list[bytes] | None:
         """The answers of workers that read the files; None where one of them does not see what was listed."""
         numbers = self.source.sparkSession.range(0, len(parts), 1, len(parts))
-        found = _answers(numbers.mapInArrow(_Read(task, parts, self.types), ANSWER), task, size)
+        found = self._answers(numbers.mapInArrow(_Read(task, parts, self.types), ANSWER), task, size, len(parts))
         if ELSEWHERE not in found:
             return found
         if self.jobs > 1:  # earlier jobs counted in other partitions, and perhaps other rows
@@ -137,7 +140,23 @@ class SparkTable:
             columns += [col(quoted(name)) for name in plain]
         rows = self.source.select(*columns)
         with _batches_of(rows.sparkSession, _batch_rows(sum(layout.widths)) if layout else 0):
-            return _answers(rows.mapInArrow(_Mapped(task, layout, self.packed), ANSWER), task, size)
+            mapped = rows.mapInArrow(_Mapped(task, layout, self.packed), ANSWER)
+            self.partitions = self.partitions or _partitions(mapped)
+            return self._answers(mapped, task, size, self.partitions or MANY)
+
+    def _answers(self, answers: Any, task: Task, size: int, partitions: int) -> list[bytes]:
+        """The rows of bytes in the order of their partitions; where all together are large, merged by groups first."""
+        large = size * partitions > DRIVER_BYTES
+        if large:
+            from pyspark.sql.functions import col, floor
+
+            grouped = answers.groupBy(floor(col("number") / GROUP))
+            answers = grouped.applyInArrow(_merger(task), ANSWER)
+        found = answers.toArrow().sort_by("number")
+        numbers = found.column("number").to_pylist()
+        assert len(set(numbers)) == len(numbers), "Spark gave the answer of a partition twice"
+        self.partitions = max(numbers, default=0) + (GROUP if large else 1)
+        return list(found.column("answer").to_pylist())
 
     def head(self, rows: int) -> Any:
         import polars as pl
@@ -199,16 +218,18 @@ class _Read:
             yield _row(number, ELSEWHERE if rows.elsewhere else raw)
 
 
-def _answers(answers: Any, task: Task, size: int) -> list[bytes]:
-    """The rows of bytes in the order of their partitions; large ones merged by groups first."""
-    if size * 1000 > DRIVER_BYTES:
-        from pyspark.sql.functions import col, floor
+def _partitions(frame: Any) -> int:
+    """How many partitions a cached table has; 0 of others, whose plans do not say it before they run, and over Connect."""
+    from py4j.protocol import Py4JError
 
-        grouped = answers.groupBy(floor(col("number") / GROUP))
-        answers = grouped.applyInArrow(_merger(task), ANSWER)
-    found = answers.toArrow().sort_by("number")
-    assert len(found.column("number").unique()) == len(found), "Spark gave the answer of a partition twice"
-    return list(found.column("answer").to_pylist())
+    try:
+        plan = frame._jdf.queryExecution().sparkPlan()
+        while plan.getClass().getSimpleName() in ("MapInArrowExec", "ProjectExec", "FilterExec"):
+            plan = plan.child()
+        cached = plan.getClass().getSimpleName() == "InMemoryTableScanExec"
+        return int(plan.outputPartitioning().numPartitions()) if cached else 0
+    except (AttributeError, Py4JError, TypeError):
+        return 0
 
 
 @contextlib.contextmanager
