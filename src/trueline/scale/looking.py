@@ -214,9 +214,12 @@ def _solved(loss: Any, rows: Rows, shift: np.ndarray, intercept: bool) -> tuple[
     n, total, d = sum(len(y) for _, y, _ in rows), sum(float(c.sum()) for _, _, c in rows), len(shift)
     if n < 10 * d or not total > 0.0:
         return None
-    theta, best = np.zeros(d + int(intercept)), math.inf
+    theta, best, rough = np.zeros(d + int(intercept)), math.inf, True  # six digits are more than such a start is worth
     for _ in range(START_STEPS):
-        value, gradient, hessian = summed(loss, rows, shift, theta, intercept=intercept, hessian=True)
+        value, gradient, hessian = summed(loss, rows, shift, theta, intercept=intercept, hessian=True, rough=rough)
+        if rough and not ((np.diagonal(hessian) > 1e-30).all() and np.isfinite(hessian).all()):
+            rough = False  # numbers beyond float32, or a column that never varies
+            value, gradient, hessian = summed(loss, rows, shift, theta, intercept=intercept, hessian=True)
         if not value < best or not np.isfinite(hessian).all():
             return None
         best = value
