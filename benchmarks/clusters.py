@@ -261,7 +261,8 @@ def on_spark(frame: Any, best: dict[str, float]) -> tuple[dict[str, float], dict
     from pyspark.sql.functions import array
 
     import trueline as tl
-    from trueline.scale.spark import _batch_rows, _batches_of
+    from trueline.scale.spark import _batches_of
+    from trueline.scale.spark_batches import batch_rows
     from trueline.scale.vectors import opened
 
     with spark_session() as spark:
@@ -287,10 +288,10 @@ def on_spark(frame: Any, best: dict[str, float]) -> tuple[dict[str, float], dict
             return rows.mapInArrow(count, "n long").toArrow().column("n").to_pylist()
 
         def arrays(rows: Any) -> Any:
-            with _batches_of(spark, _batch_rows(len(everything))):
+            with _batches_of(spark, batch_rows(len(everything))):
                 return counted(rows)
 
-        values = opened(vectors, "features", vector=True).values()
+        values = opened(vectors, "features", vector=True).values("vector")
 
         assembler = VectorAssembler(inputCols=features, outputCol="features")
         everything = [*features, "y"]

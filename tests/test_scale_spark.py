@@ -206,3 +206,21 @@ def test_over_connect():
 def test_no_rdd_is_used():
     for path in (Path(tl.__file__).parent / "scale").glob("*.py"):
         assert not re.search(r"\.rdd\b|sparkContext|mapPartitions\b", path.read_text())
+
+
+def test_odd_names_and_types_beside_the_columns(spark, table):
+    import datetime
+
+    odd = table[["a", "b", "color", "y"]].set_axis(["a.b", "b`c", "the color", "y"], axis=1)
+    frame = spark.createDataFrame(odd.assign(when=datetime.datetime(2024, 1, 2))).repartition(2)
+    made = tl.LinearRegression().fit(frame, target="y", features=["a.b", "b`c", "the color"])
+    here = tl.LinearRegression().fit(odd, target="y")
+    np.testing.assert_allclose(made.coef_, here.coef_, rtol=1e-9)
+    found = made.predict(frame).toPandas()
+    assert list(found.columns) == [*odd.columns, "when", "prediction"]
+    np.testing.assert_allclose(found["prediction"], here.predict(found[odd.columns[:3]]), rtol=1e-9)
+    doubled = frame.select("y", "`a.b`", "`a.b`")
+    with pytest.raises(tl.errors.UsageError, match=r"the Spark table has two columns named 'a.b'; rename or drop one"):
+        tl.scan(doubled, target="y")
+    formula = tl.scan(spark.createDataFrame(table), formula="y ~ a + color").designed()
+    assert distance(formula, tl.scan(table, formula="y ~ a + color").designed()) < 1e-12

@@ -78,6 +78,8 @@ def test_arrays_are_named_after_their_column(spark, rows):
     assert there.terms == ("pair_0", "pair_1", "z")
     plain = rows[["u", "v", "z", "y"]].set_axis(["pair_0", "pair_1", "z", "y"], axis=1)
     assert distance(tl.scan(plain, target="y"), there) < 1e-12
+    dotted = frame.withColumnRenamed("pair", "p.q")
+    assert tl.scan(dotted, target="y").terms == ("p.q_0", "p.q_1", "z")
     model = tl.LinearRegression().fit(frame, target="y")
     found = model.predict(frame.withColumnRenamed("y", "seen")).toPandas()
     np.testing.assert_allclose(found.prediction, model.predict(plain[["pair_0", "pair_1", "z"]]), rtol=1e-12)

@@ -20,19 +20,17 @@ from typing import Any
 import numpy as np
 
 from ..errors import DataError, UsageError
+from .spark_batches import Layout, batch_rows, frame, layout_of, matrices, renamed, rows_of, tables
 from .spark_files import ELSEWHERE, Piece, Rows, parts_of
 from .spark_workers import hastened
 from .tables import Task, answer, merged, opened, plain_errors, tree
-from .vectors import Layout, Packed, found_in, joined, quoted, rows_of
+from .vectors import Packed, found_in, joined, quoted
 from .vectors import opened as unpacked_column
 
 ANSWER = "number int, answer binary"
 GROUP = 32
 DRIVER_BYTES = 1 << 28  # all answers may take this much of the driver's memory
 MANY = 1000  # partitions of a table of which it is not known
-BATCH_BYTES = 1 << 23  # Arrow batches are joined up to this size: Spark's own are small
-ROWS_BYTES = 1 << 20  # and those of arrays up to this one: they are not made into tables
-HANDED_BYTES = 1 << 19  # of a batch of arrays: what Spark writes it in stays in the cache
 
 
 class SparkTable:
@@ -46,6 +44,7 @@ class SparkTable:
         if type(source).__name__ != "DataFrame":
             raise UsageError(f"a Spark {type(source).__name__} is not a table; give a Spark dataframe", where="source")
         self.source = source
+        _check_names(source)
         empty: Any = pl.from_arrow(_arrow_schema(source.schema).empty_table())
         self.declared: dict[str, Any] = dict(empty.schema)
         self.types = {field.name: field.dataType.simpleString() for field in source.schema.fields}
@@ -131,16 +130,17 @@ class SparkTable:
 
         apart = {name for one in self.packed for name in one.names}
         plain = [name for name in self.declared if name not in apart]
-        columns = [one.values() for one in self.packed]
+        # Spark finds its columns again by their names, in which a dot or a backtick would mislead it.
+        columns = [one.values(f"_array_{k}") for k, one in enumerate(self.packed)]
         layout = None
         if all(str(dtype) == "Float64" for dtype in self.declared.values()):
-            layout = _layout(self.packed, plain, list(self.declared))
+            layout = layout_of(self.packed, plain, list(self.declared))
             columns += [array(*(col(quoted(name)) for name in plain)).alias("row")] if plain else []
         else:
-            columns += [col(quoted(name)) for name in plain]
+            columns += [col(quoted(name)).alias(f"_{k}") for k, name in enumerate(plain)]
         rows = self.source.select(*columns)
-        with _batches_of(rows.sparkSession, _batch_rows(sum(layout.widths)) if layout else 0):
-            mapped = rows.mapInArrow(_Mapped(task, layout, self.packed), ANSWER)
+        with _batches_of(rows.sparkSession, batch_rows(sum(layout.widths)) if layout else 0):
+            mapped = rows.mapInArrow(_Mapped(task, layout, self.packed, plain), ANSWER)
             self.partitions = self.partitions or _partitions(mapped)
             return self._answers(mapped, task, size, self.partitions or MANY)
 
@@ -162,14 +162,15 @@ class SparkTable:
         import polars as pl
 
         columns = [quoted(name) for name in self.source.columns if name not in {one.column for one in self.packed}]
-        values = [one.values() for one in self.packed]
+        values = [one.values(one.column) for one in self.packed]
         with plain_errors("Spark"):
             found = self.source.limit(rows).select(*columns, *values).toArrow()
             batches = found.combine_chunks().to_batches()
-            return _frame(batches, self.packed, "the first rows") if batches else pl.from_arrow(found)
+            return frame(batches, self.packed, "the first rows") if batches else pl.from_arrow(found)
 
     def predicted(self, predictor: Any) -> Any:
         """The frame with more columns; nothing runs until it is asked for."""
+        from pyspark.sql.functions import col
         from pyspark.sql.types import StructField, StructType
 
         made = predictor.columns
@@ -180,24 +181,45 @@ class SparkTable:
         schema = StructType([*self.source.schema.fields, *added])
         source = self.source
         for k, one in enumerate(self.packed):  # its entries come last, and go no further
-            source = source.withColumn(f"_entries_{k}", one.values())
-        return source.mapInArrow(_Predicted(predictor, self.packed), schema)
+            source = source.withColumn(f"_entries_{k}", one.values(f"_entries_{k}"))
+        names = list(source.columns)
+        plain = source.select(*(col(quoted(name)).alias(f"_{k}") for k, name in enumerate(names)))
+        return plain.mapInArrow(_Predicted(predictor, self.packed, names), schema)
+
+
+def _check_names(source: Any) -> None:
+    """Refuse columns that Spark cannot tell apart by their names."""
+    exact = str(source.sparkSession.conf.get("spark.sql.caseSensitive", "false")).lower() == "true"
+    seen: dict[str, str] = {}
+    for name in source.columns:
+        if not name:
+            raise UsageError("the Spark table has a column without a name; give it one", where="source")
+        before = seen.setdefault(name if exact else name.lower(), "")
+        if before:
+            told = (
+                f"two columns named {name!r}"
+                if before == name
+                else f"columns {before!r} and {name!r}, one name to Spark"
+            )
+            raise UsageError(f"the Spark table has {told}; rename or drop one of them", where=name)
+        seen[name if exact else name.lower()] = name
 
 
 class _Mapped:
     """A partition's batches to one row with its answer."""
 
-    def __init__(self, task: Task, layout: Layout | None, packed: list[Packed]) -> None:
-        self.task, self.layout, self.packed = task, layout, packed
+    def __init__(self, task: Task, layout: Layout | None, packed: list[Packed], plain: list[str]) -> None:
+        self.task, self.layout, self.packed, self.plain = task, layout, packed, plain
 
     def __call__(self, batches: Iterator[Any]) -> Iterator[Any]:
         number = _number()
         described = f"partition {number}"
         with hastened():
             if self.layout is not None:
-                pieces = _matrices(batches, self.layout, described)
+                pieces = matrices(batches, self.layout, described)
             else:
-                pieces = _tables(batches, self.packed, described)
+                names = [*(one.column for one in self.packed), *self.plain]
+                pieces = tables((renamed(batch, names) for batch in batches), self.packed, described)
             yield _row(number, answer(self.task, number, pieces))
 
 
@@ -270,14 +292,14 @@ def _merger(task: Task) -> Callable[[Any], Any]:
 class _Predicted:
     """Batches with their predictions beside them."""
 
-    def __init__(self, predictor: Any, packed: list[Packed]) -> None:
-        self.predictor, self.packed = predictor, packed
+    def __init__(self, predictor: Any, packed: list[Packed], names: list[str]) -> None:
+        self.predictor, self.packed, self.names = predictor, packed, names
 
     def __call__(self, batches: Iterator[Any]) -> Iterator[Any]:
         import pyarrow
 
         for batch in batches:
-            rows, batch = self._rows(batch)
+            rows, batch = self._rows(renamed(batch, self.names))
             found = self.predictor.values(rows, _number())
             if found.dtype.kind in "USO":
                 found = found.astype(str).astype(object)
@@ -318,76 +340,10 @@ def _row(number: int, raw: bytes) -> Any:
     return pyarrow.RecordBatch.from_arrays(columns, names=["number", "answer"])
 
 
-def _tables(batches: Iterator[Any], packed: list[Packed], describe: str) -> Iterator[Any]:
-    """Arrow batches as Polars frames of a useful size."""
-    waiting: list[Any] = []
-    size = before = 0
-    for batch in batches:
-        waiting.append(batch)
-        size += batch.nbytes
-        if size >= BATCH_BYTES:
-            yield _frame(waiting, packed, describe, before)
-            before += sum(len(one) for one in waiting)
-            waiting, size = [], 0
-    if waiting:
-        yield _frame(waiting, packed, describe, before)
-
-
-def _frame(batches: Sequence[Any], packed: list[Packed], describe: str, before: int = 0) -> Any:
-    """Arrow batches as one Polars frame, the entries of arrays as columns."""
-    import polars as pl
-    import pyarrow
-
-    table = pyarrow.Table.from_batches(batches)
-    made: list[Any] = []
-    for one in packed:
-        values = table.column(one.column).combine_chunks()
-        matrix = rows_of(values, len(one.names), one.column, describe, before)
-        made += [
-            pl.Series(name, np.ascontiguousarray(column)) for name, column in zip(one.names, matrix.T, strict=True)
-        ]
-        table = table.drop_columns([one.column])
-    if not table.num_columns:
-        return pl.DataFrame(made)
-    plain: Any = pl.from_arrow(table)
-    return plain.with_columns(made) if made else plain
-
-
-def _layout(packed: list[Packed], plain: list[str], declared: list[str]) -> Layout:
-    """How batches of arrays hold the declared columns: one array of each packed column, and one of all others."""
-    held = [name for one in packed for name in one.names] + plain
-    columns, widths = [one.column for one in packed], [len(one.names) for one in packed]
-    if plain:
-        columns, widths = [*columns, "row"], [*widths, len(plain)]
-    place = {name: k for k, name in enumerate(held)}
-    taken = None if held == declared else tuple(place[name] for name in declared)
-    return Layout(tuple(columns), tuple(widths), taken)
-
-
-def _batch_rows(width: int) -> int:
-    """The rows of a batch of arrays."""
-    return max(256, HANDED_BYTES // (8 * width))
-
-
-def _matrices(batches: Iterator[Any], layout: Layout, describe: str) -> Iterator[np.ndarray]:
-    """Arrow batches of arrays as matrices, NaN where an entry is null."""
-    waiting: list[np.ndarray] = []
-    size = before = 0
-    for batch in batches:
-        waiting.append(layout.matrix(batch, describe, before))
-        size += waiting[-1].nbytes
-        before += len(waiting[-1])
-        if size >= ROWS_BYTES:
-            yield waiting[0] if len(waiting) == 1 else np.concatenate(waiting)
-            waiting, size = [], 0
-    if waiting:
-        yield np.concatenate(waiting)
-
-
 def _arrow_schema(schema: Any) -> Any:
     from pyspark.sql.pandas.types import to_arrow_schema
 
-    return to_arrow_schema(schema)
+    return to_arrow_schema(schema, timezone="UTC")  # one must be given where there are timestamps
 
 
 def _spark_type(dtype: np.dtype) -> Any:

@@ -9,8 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
-import numpy as np
-
 from ..errors import DataError, UsageError
 
 _NUMBERS = ("double", "float", "bigint", "int", "smallint", "tinyint")
@@ -23,51 +21,12 @@ class Packed(NamedTuple):
     vector: bool
     names: tuple[str, ...]
 
-    def values(self) -> Any:
-        """The column as Spark's array of doubles."""
+    def values(self, name: str) -> Any:
+        """The column as Spark's array of doubles, under this name."""
         from pyspark.sql.functions import col
 
-        name = quoted(self.column)
-        if not self.vector:
-            return col(name).cast("array<double>").alias(self.column)
-        return _to_array(name).alias(self.column)
-
-
-class Layout(NamedTuple):
-    """Batches of arrays: the columns they stand for, how long each is, and which entries are taken (None: all)."""
-
-    columns: tuple[str, ...]
-    widths: tuple[int, ...]
-    taken: tuple[int, ...] | None = None
-
-    def matrix(self, batch: Any, describe: str, before: int) -> np.ndarray:
-        """A batch as a matrix, NaN where an entry or a whole array is null; ``before`` are the rows of earlier ones."""
-        parts = [
-            rows_of(column, width, name, describe, before)
-            for column, width, name in zip(batch.columns, self.widths, self.columns, strict=True)
-        ]
-        whole = parts[0] if len(parts) == 1 else np.concatenate(parts, axis=1)
-        return whole if self.taken is None else np.ascontiguousarray(whole[:, list(self.taken)])
-
-
-def rows_of(column: Any, width: int, name: str, describe: str, before: int = 0) -> np.ndarray:
-    """An Arrow array of lists as a matrix of this width, NaN where something is null; other lengths are refused."""
-    lengths = np.diff(column.offsets.to_numpy())
-    given = column.is_valid().to_numpy(zero_copy_only=False) if column.null_count else np.ones(len(column), dtype=bool)
-    wrong = given & (lengths != width)
-    if wrong.any():
-        k = int(np.argmax(wrong))
-        raise DataError(
-            f"column {name!r} holds {lengths[k]} numbers in row {before + k + 1} of {describe} and {width} elsewhere; "
-            "give vectors of one length",
-            where=name,
-        )
-    values = column.flatten().to_numpy(zero_copy_only=False).reshape(-1, width)
-    if not column.null_count:
-        return values
-    rows = np.full((len(column), width), np.nan)
-    rows[given] = values
-    return rows
+        column = quoted(self.column)
+        return (_to_array(column) if self.vector else col(column).cast("array<double>")).alias(name)
 
 
 def found_in(frame: Any) -> dict[str, bool]:
