@@ -192,3 +192,42 @@ def test_a_loss_with_a_corner_is_refused_before_any_job(rows, loss, monkeypatch)
     monkeypatch.setattr("trueline.scale.dask.DaskTable.combine", lambda *_: pytest.fail("a job was started"))
     with pytest.raises(tl.UsageError, match=f"the loss '{loss}' has a corner and is not taken on Dask and Spark"):
         tl.GeneralizedRegression(loss).fit(split(rows[["a", "b", "y"]], [240]), target="y")
+
+
+def test_components_transform_lazily_where_the_rows_are(rows):
+    numbers = rows[["a", "b", "y"]]
+    here = tl.PCA(n_components=2).fit(numbers)
+    frame, array = split(numbers, [100, 0, 140]), da.from_array(numbers.to_numpy(), chunks=(50, 3))
+    made = here.transform(frame)
+    assert type(made) is type(frame) and list(made.columns) == list(here.get_feature_names_out())
+    np.testing.assert_allclose(made.compute().to_numpy(), here.transform(numbers), rtol=1e-12)
+    scores = tl.PCA(n_components=1).fit(numbers.to_numpy()).transform(array)
+    assert isinstance(scores, da.Array) and scores.compute().shape == (240, 1)
+
+
+def test_true_and_false_stay_so(rows):
+    table = rows[["a", "b"]].assign(big=rows.y > rows.y.median())
+    model = tl.LogisticRegression().fit(split(table, [100, 140]), target="big")
+    here = tl.LogisticRegression().fit(table[["a", "b"]], table.big)
+    assert model.classes_.dtype == bool and here.classes_.dtype == bool
+    found = model.predict(split(table[["a", "b"]], [240])).compute()
+    assert (found.to_numpy() == here.predict(table[["a", "b"]])).all()
+
+
+def test_a_partition_that_dask_cannot_make_is_named(rows):
+    frame = split(rows[["a", "b", "y"]], [100, 80, 60])
+
+    def broken(part, partition_info=None):
+        if partition_info is not None and partition_info["number"] == 1:
+            raise ValueError("no such reading")
+        return part
+
+    with pytest.raises(tl.errors.DataError, match=r"partition 1 of the Dask table cannot be made \(.*no such reading"):
+        tl.scan(frame.map_partitions(broken, meta=frame._meta), target="y")
+
+
+def test_targets_of_an_array_are_one_a_row(rows):
+    array = da.from_array(rows[["a", "b"]].to_numpy(), chunks=(50, 2))
+    for wrong in (da.zeros(7), da.zeros((240, 2)), np.zeros(240)):
+        with pytest.raises(tl.errors.UsageError, match=r"one target a row|take a Dask array as y"):
+            tl.LinearRegression().fit(array, wrong)

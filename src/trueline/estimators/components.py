@@ -219,8 +219,15 @@ class PCA(Saved, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         X = validate_data(self, X, accept_sparse=SPARSE, dtype=[np.float64, np.float32], reset=False)
         return np.asarray(X.toarray() if hasattr(X, "toarray") else X)
 
-    def transform(self, X: Any) -> np.ndarray:
-        """Scores of the rows on the components."""
+    def transform(self, X: Any) -> Any:
+        """Scores of the rows on the components; of a Dask or Spark table lazily, where it lives."""
+        engine = engine_of(X)
+        if engine is not None:
+            check_is_fitted(self)
+            made = engine.predict(self, X, "transform")
+            if getattr(made, "ndim", 2) == 2:
+                return made
+            return made.to_frame() if hasattr(made, "to_frame") else made[:, None]  # one component is a table too
         rows = self._rows(X)
         return self.record_.transform(rows).astype(rows.dtype, copy=False)
 

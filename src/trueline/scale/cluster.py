@@ -93,7 +93,8 @@ def prepared(table: Table, options: dict[str, Any]) -> tuple[Table, dict[str, An
             where="fold_blocks",
         )
     table, options = table.unpacked(options)
-    encoder = encoder_like(table.declared, options)
+    encoder = encoder_like(table.declared, options, table.describe)
+    options["target"] = encoder.target  # a formula may be what names it
     if encoder.formula is not None:
         if encoder.formula.memory:
             raise UsageError(

@@ -24,12 +24,24 @@ from dask.delayed import Delayed
 from .. import __version__
 from ..data.blocks import Columns
 from ..data.tables import table_of
-from ..errors import TruelineError, UsageError
+from ..errors import DataError, TruelineError, UsageError
 from ..model.linear import Interval
 from . import statistic
 from .memory import kept_memory
 from .numbers import Encoded, as_table, plain
-from .tables import BRANCHES, Task, answer, lacking, merged, one_thread, opened, plain_errors, refusal, unreachable
+from .tables import (
+    BRANCHES,
+    Task,
+    answer,
+    known,
+    lacking,
+    merged,
+    one_thread,
+    opened,
+    plain_errors,
+    refusal,
+    unreachable,
+)
 
 try:
     from dask.task_spec import Alias, DataNode, GraphNode, TaskRef
@@ -74,6 +86,7 @@ class DaskTable:
                 )
             self.declared = {f"x{j}": pl.Float64() for j in range(source.shape[1])}
             if y is not None:
+                _check_targets(source, y)
                 self.declared["y"] = pl.Float64()
         else:
             raise UsageError(f"a Dask {kind} is not a table; give a Dask dataframe or array", where="source")
@@ -154,7 +167,11 @@ class DaskTable:
                     level.append((f"merge-{job}", height, k))
                     some = (TaskRef(key) for key in below[k : k + BRANCHES])
                     graph[level[-1]] = Node(level[-1], _merged, shared, *some)
-            return opened(Delayed(level[0], graph).compute())
+            try:
+                raw = Delayed(level[0], graph).compute()
+            except Exception as error:
+                raise _unmade(parts, error) from error
+            return opened(raw)
 
     def head(self, rows: int) -> Any:
         import polars as pl
@@ -179,6 +196,38 @@ class DaskTable:
         chunks = (rows.chunks[0], (len(made),))
         found = rows.map_blocks(predictor.array, dtype=dtype, chunks=chunks, meta=np.empty((0, 0), dtype=dtype))
         return Interval(*(found[:, k] for k in range(3))) if "low" in made else found
+
+
+def _check_targets(rows: Any, y: Any) -> None:
+    """Refuse targets that are not one for each row of an array."""
+    if type(y).__name__ != "Array":
+        raise UsageError(f"rows of a Dask array take a Dask array as y, not {type(y).__name__}", where="y")
+    n, k = rows.shape[0], y.shape[0] if y.ndim == 1 else f"{y.shape}"
+    if y.ndim != 1 or (n == n and k == k and n != k):  # a length that is not known is not a number
+        raise UsageError(
+            f"y has shape {tuple(y.shape)} and the rows {tuple(rows.shape)}; give one target a row", where="y"
+        )
+
+
+def _unmade(parts: Sequence[Any], error: Exception) -> Exception:
+    """The sentence for a partition that Dask could not make, with its number; the error itself where it is another."""
+    if isinstance(error, TruelineError) or known(error):
+        return error
+    for number, part in enumerate(parts):
+        try:
+            dask.delayed(_made)(part).compute()
+        except Exception as why:
+            told = " ".join(str(why).split())[:200].rstrip(".")
+            return DataError(
+                f"partition {number} of the Dask table cannot be made ({type(why).__name__}: {told}); check what it is read "
+                "from, and that all partitions have the same columns",
+                where=f"partition {number}",
+            )
+    return error
+
+
+def _made(part: Any) -> None:
+    """Nothing but to have had the partition."""
 
 
 def check_workers() -> None:

@@ -252,6 +252,8 @@ def classes_of(moments: Moments, values: list[float], target: str) -> tuple[Any,
     if moments.schema.target_kind != "category":
         whole = all(value == int(value) for value in values)
         found = tuple(int(value) if whole else value for value in values)
+        if moments.schema.target_kind == "boolean":
+            found = tuple(bool(value) for value in values)
     if len(found) != 2:
         shown = ", ".join(repr(label) for label in found[:3])
         raise DataError(

@@ -20,6 +20,7 @@ import numpy as np
 from ..data.blocks import Block, Columns
 from ..data.encode import SLICE_BYTES, Encoder
 from ..data.folds import compile_for, hash_of_columns
+from ..data.read import Source
 from ..data.refusals import missing_value, refuse_infinite
 from ..data.schema import Schema
 from ..data.watch import Watch
@@ -147,21 +148,23 @@ class Numbers:
         return rule.of(total)
 
 
-def encoder_like(declared: dict[str, Any], options: dict[str, Any]) -> Encoder:
+def encoder_like(declared: dict[str, Any], options: dict[str, Any], described: str = "the table") -> Encoder:
     """The encoder of a table of no rows, which refuses what is wrong with a call; of columns of numbers made once."""
     import polars as pl
 
     if plain(declared, options):
-        return _like(tuple(declared), pickle.dumps(options))[0]
-    return Encoder(pl.DataFrame(schema=declared), part=True, **options)
+        return _like(tuple(declared), pickle.dumps(options), described)[0]
+    nothing = Source(described, lambda: iter([pl.DataFrame(schema=declared)]), rereadable=False)
+    return Encoder(nothing, part=True, **options)
 
 
 @functools.lru_cache(8)
-def _like(names: tuple[str, ...], options: bytes) -> tuple[Encoder, Schema]:
+def _like(names: tuple[str, ...], options: bytes, described: str = "the table") -> tuple[Encoder, Schema]:
     """An encoder of such a table and its schema, for what is known beforehand; made once for all partitions of a job."""
     import polars as pl
 
-    made = Encoder(pl.DataFrame(schema=dict.fromkeys(names, pl.Float64)), part=True, **pickle.loads(options))
+    empty = pl.DataFrame(schema=dict.fromkeys(names, pl.Float64))
+    made = Encoder(Source(described, lambda: iter([empty]), rereadable=False), part=True, **pickle.loads(options))
     return made, made.schema
 
 

@@ -1,7 +1,7 @@
 """An estimator's predictions for one partition, in the types that the engines use.
 
 ``predict`` makes one column, ``prediction`` (and ``low`` and ``high`` with ``interval=``); ``predict_proba``,
-``predict_log_proba`` and the scores of several classes make one a class.
+``predict_log_proba`` and the scores of several classes make one a class; ``transform`` of components one a component.
 """
 
 from __future__ import annotations
@@ -30,7 +30,8 @@ class Predictor:
     @property
     def names(self) -> list[str] | None:
         """The columns that the model reads, where it knows them by name."""
-        schema = getattr(getattr(self.estimator, "model_", None), "schema", None)
+        records = [getattr(self.estimator, name, None) for name in ("model_", "record_")]
+        schema = next((found for one in records if (found := getattr(one, "schema", None)) is not None), None)
         if schema is not None:
             derived = {name for name, _ in schema.derive}
             return None if derived else [name for name in schema.names if name not in derived]
@@ -44,6 +45,8 @@ class Predictor:
         if self.options:
             return dict.fromkeys(("prediction", "low", "high"), number)
         classes = getattr(self.estimator, "classes_", None)
+        if self.method == "transform":
+            return {str(name): number for name in self.estimator.get_feature_names_out()}
         if self.method == "predict":
             targets = getattr(getattr(self.estimator, "model_", None), "targets", ("y",))
             if len(targets) > 1:

@@ -163,6 +163,11 @@ def plain_errors(engine: str) -> Iterator[None]:
         raise known from None
 
 
+def known(error: BaseException) -> bool:
+    """Whether an engine's error has a sentence of its own."""
+    return _sentence("", error) is not None
+
+
 def _sentence(engine: str, error: BaseException) -> TruelineError | None:
     told, one = [], error
     seen: set[int] = set()
@@ -173,7 +178,7 @@ def _sentence(engine: str, error: BaseException) -> TruelineError | None:
     text = "\n".join(told)
     if "No module named 'trueline" in text:
         return UsageError(lacking(engine), where=engine)
-    if "KilledWorker" in text:
+    if "KilledWorker" in text or "Python worker exited unexpectedly" in text or "ExecutorLostFailure" in text:
         return DataError(
             f"{engine} gave up a task after its workers died under it; give the workers more memory or make more, "
             "smaller partitions",
