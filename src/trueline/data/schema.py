@@ -297,7 +297,7 @@ class Schema:
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON values."""
         made = dataclasses.asdict(self)
-        made["derive"] = [list(pair) for pair in self.derive]  # in their order: a model file sorts the names in its objects
+        made["derive"] = [list(pair) for pair in self.derive]  # in order: a model file sorts an object's names
         return _listed(made)
 
     @classmethod
