@@ -39,13 +39,13 @@ NEAR = 1e-6  # relative distance of objectives that counts as equal
 WIDE = 500  # the cost model's columns
 
 
-def made(n: int, d: int = COLUMNS) -> Any:
+def made(n: int, d: int = COLUMNS, seed: int = 0) -> Any:
     """A frame of numbers with a target and a label."""
     import pandas as pd
 
-    rng = np.random.default_rng(0)
+    rng = np.random.default_rng(seed)
     X = rng.normal(size=(n, d))
-    w = rng.normal(size=d) / np.sqrt(d)
+    w = np.random.default_rng(1).normal(size=d) / np.sqrt(d)  # of every partition the same
     frame = pd.DataFrame(X, columns=[f"x{j}" for j in range(d)])
     return frame.assign(y=X @ w + rng.normal(size=n), label=(X @ w + rng.logistic(size=n) > 0).astype(float))
 
@@ -138,9 +138,8 @@ def constants(quick: bool) -> list[Row]:
 
 
 @contextlib.contextmanager
-def dask_cluster(frame: Any, workers: int) -> Iterator[tuple[Any, Any]]:
-    """(the client of so many one-threaded workers, the table persisted there in eight partitions)."""
-    import dask.dataframe as dd
+def dask_cluster(workers: int, made: Callable[[], Any]) -> Iterator[tuple[Any, Any]]:
+    """(the client of so many one-threaded workers, the table persisted there)."""
     from distributed import Client, LocalCluster, wait
 
     with (
@@ -150,40 +149,73 @@ def dask_cluster(frame: Any, workers: int) -> Iterator[tuple[Any, Any]]:
         Client(cluster, set_as_default=False) as client,
         client.as_current(),
     ):
-        table = dd.from_pandas(frame, npartitions=8).persist()
+        table = made().persist()
         wait(table)
         yield client, table
 
 
+def there(client: Any, call: Callable[[], Any]) -> Callable[[], Any]:
+    """A call on this client's cluster."""
+
+    def run() -> Any:
+        with client.as_current():
+            return call()
+
+    return run
+
+
+def ours_on_dask(client: Any, table: Any) -> dict[str, Callable[[], Any]]:
+    """Our two fits there."""
+    import trueline as tl
+
+    features = [name for name in table.columns if name.startswith("x")]
+    return {
+        "linear": there(client, lambda: tl.LinearRegression().fit(table, target="y", features=features, folds=None)),
+        "logistic": there(client, lambda: tl.LogisticRegression().fit(table, target="label", features=features)),
+    }
+
+
+def scaled(n: int, d: int, parts: int) -> list[Row]:
+    """Two workers against one, in turn, on a table that is made where it lies."""
+    import dask.dataframe as dd
+
+    def table() -> Any:
+        return dd.from_map(functools.partial(made, n // parts, d), range(parts), meta=made(2, d))
+
+    alone, together = alone_and_together(6, d, n // parts)
+    with dask_cluster(1, table) as one, dask_cluster(2, table) as two:
+        contenders = {f"one {name}": call for name, call in ours_on_dask(*one).items()}
+        seconds, _ = interleaved(contenders | ours_on_dask(*two), rounds=5)
+    return scaling(f"{n:,} × {d}", seconds, 2.0 * alone / together)
+
+
+def scaling(size: str, seconds: dict[str, float], bare: float) -> list[Row]:
+    """Two workers against one."""
+    return [
+        Row(f"Dask, {kind}, {size}: two workers against one", seconds[kind], seconds[f"one {kind}"], "one worker",
+            aim=1.7, note=f"two bare processes just then: {bare:.2f}×")
+        for kind in ("linear", "logistic")
+    ]  # fmt: skip
+
+
 def on_dask(frame: Any, best: dict[str, float]) -> tuple[dict[str, float], dict[str, str]]:
     """(seconds on a cluster of two workers and, in turn with it, on one of one; notes on the peers' accuracy)."""
+    import dask.dataframe as dd
     from dask_ml.linear_model import LinearRegression, LogisticRegression
     from distributed import wait
 
-    import trueline as tl
-
     notes: dict[str, str] = {}
-    contenders: dict[str, Any] = {}
     features = [name for name in frame.columns if name.startswith("x")]
-    with dask_cluster(frame, 1) as (one, alone), dask_cluster(frame, 2) as (two, table):
+
+    def persisted() -> Any:
+        return dd.from_pandas(frame, npartitions=8)
+
+    with dask_cluster(1, persisted) as (one, alone), dask_cluster(2, persisted) as (two, table):
         X = table[features].to_dask_array(lengths=True).persist()
         y, label = (table[name].to_dask_array(lengths=True).persist() for name in ("y", "label"))
         wait([X, y, label])
-
-        def there(client: Any, call: Callable[[], Any]) -> Callable[[], Any]:
-            def run() -> Any:
-                with client.as_current():
-                    return call()
-
-            return run
-
-        for name, client, rows in (("", two, table), ("one ", one, alone)):
-            contenders[name + "linear"] = there(
-                client, lambda rows=rows: tl.LinearRegression().fit(rows, target="y", features=features, folds=None)
-            )
-            contenders[name + "logistic"] = there(
-                client, lambda rows=rows: tl.LogisticRegression().fit(rows, target="label", features=features)
-            )
+        contenders: dict[str, Any] = dict(ours_on_dask(two, table))
+        contenders |= {f"one {name}": call for name, call in ours_on_dask(one, alone).items()}
         peers = {"linear": (LinearRegression, y), "logistic": (LogisticRegression, label)}
         for kind, (peer, target) in peers.items():
             # C = 1e8 is no penalty for the least squares; L-BFGS and Newton are dask-ml's fastest here.
@@ -385,13 +417,9 @@ def run(quick: bool) -> list[Row]:
         alone, together = alone_and_together(
             1 if quick else 6, d, 5_000 if quick else 12_500 if d > COLUMNS else 60_000
         )
-        for kind in ("linear", "logistic"):
-            rows.append(
-                Row(f"Dask, {kind}, {size}: two workers against one", found[0][kind], found[0][f"one {kind}"], "one worker",
-                    aim=1.7, note=f"two bare processes just then: {2.0 * alone / together:.2f}×")
-            )  # fmt: skip
+        rows += scaling(size, found[0], 2.0 * alone / together)
         if shutil.which("java"):
             found = on_spark(frame, best)
             rows += compared("Spark, both from cached vectors", "Spark MLlib", size, found)
             rows += floors(size, found)
-    return rows
+    return rows + ([] if quick else scaled(2_000_000, COLUMNS, 16))
