@@ -102,3 +102,33 @@ def test_nulls_lengths_and_double_names_are_refused(spark, assembled):
     empty = spark.createDataFrame([(None, 1.0)], schema)
     with pytest.raises(DataError, match="'x' holds no numbers in its first row; leave it out"):
         tl.scan(empty, target="y")
+
+
+def test_batches_of_any_length_become_matrices_in_one_room(monkeypatch):
+    """What is kept of a matrix must be a copy: the next one takes its place."""
+    import polars as pl
+    import pyarrow as pa
+
+    from trueline.scale import spark_batches, statistic
+    from trueline.scale.cluster import Scan
+
+    monkeypatch.setattr(spark_batches, "ROWS_BYTES", (8 * 3 * 50, 8 * 3 * 50))
+    rng = np.random.default_rng(5)
+    rows = rng.normal(size=(400, 3))
+
+    def arrays(some):
+        offsets = np.arange(0, some.size + 1, some.shape[1], dtype=np.int32)
+        return pa.ListArray.from_arrays(offsets, some.ravel())
+
+    def batches():
+        for some in np.split(rows, [10, 40, 60, 60, 260, 390]):  # one longer than the room, one empty
+            yield pa.RecordBatch.from_arrays([arrays(some[:, 1:]), arrays(some[:, :1])], names=["v", "row"])
+
+    layout = spark_batches.Layout(("v", "row"), (2, 1), (2, 0, 1))
+    found = [piece.copy() for piece in spark_batches.matrices(batches(), layout, "partition 0")]
+    assert len(found) > 2 and max(map(len, found)) == 200
+    np.testing.assert_array_equal(np.concatenate(found), rows)
+    task = Scan(dict.fromkeys(["y", "a", "b"], pl.Float64()), {"target": "y", "folds": 3})
+    made, _ = statistic.unpack(task.run(0, spark_batches.matrices(batches(), layout, "partition 0")))
+    here = tl.scan(pl.DataFrame(rows, schema=["y", "a", "b"]), target="y", folds=3)
+    assert distance(here, made) < 1e-12

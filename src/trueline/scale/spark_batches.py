@@ -15,7 +15,7 @@ from ..errors import DataError
 from .vectors import Packed
 
 BATCH_BYTES = 1 << 23  # Arrow batches are joined up to this size: Spark's own are small
-ROWS_BYTES = 1 << 20  # and those of arrays up to this one: they are not made into tables
+ROWS_BYTES = 1 << 23, 1 << 26  # of arrays: this much, and up to that for the rows that a first look at columns wants
 HANDED_BYTES = 1 << 19  # of a batch of arrays: what Spark writes it in stays in the cache
 
 
@@ -26,14 +26,20 @@ class Layout(NamedTuple):
     widths: tuple[int, ...]
     taken: tuple[int, ...] | None = None
 
-    def matrix(self, batch: Any, describe: str, before: int) -> np.ndarray:
-        """A batch as a matrix, NaN where an entry or a whole array is null; ``before`` are the rows of earlier ones."""
-        parts = [
-            rows_of(column, width, name, describe, before)
-            for column, width, name in zip(batch.columns, self.widths, self.columns, strict=True)
-        ]
-        whole = parts[0] if len(parts) == 1 else np.concatenate(parts, axis=1)
-        return whole if self.taken is None else np.ascontiguousarray(whole[:, list(self.taken)])
+    @property
+    def width(self) -> int:
+        """The columns of a matrix."""
+        return sum(self.widths) if self.taken is None else len(self.taken)
+
+    def put(self, batch: Any, out: np.ndarray, describe: str, before: int) -> None:
+        """A batch into rows of a matrix, NaN where an entry or a whole array is null; ``before`` are earlier rows."""
+        place = 0
+        whole = out if self.taken is None else np.empty((len(out), sum(self.widths)))
+        for column, width, name in zip(batch.columns, self.widths, self.columns, strict=True):
+            whole[:, place : place + width] = rows_of(column, width, name, describe, before)
+            place += width
+        if self.taken is not None:
+            out[:] = whole[:, list(self.taken)]
 
 
 def rows_of(column: Any, width: int, name: str, describe: str, before: int = 0) -> np.ndarray:
@@ -114,16 +120,24 @@ def batch_rows(width: int) -> int:
     return max(256, HANDED_BYTES // (8 * width))
 
 
+def _rows_together(width: int) -> int:
+    """The rows of a matrix: a dozen a column, by which a task judges what products its columns need, as far as they fit."""
+    usual, most = (size // (8 * width) for size in ROWS_BYTES)
+    return max(1, usual, min(12 * width, most))
+
+
 def matrices(batches: Iterator[Any], layout: Layout, describe: str) -> Iterator[np.ndarray]:
-    """Arrow batches of arrays as matrices, NaN where an entry is null."""
-    waiting: list[np.ndarray] = []
-    size = before = 0
+    """Arrow batches of arrays as matrices, NaN where an entry is null; the next takes the place of the one before."""
+    room = np.empty((_rows_together(layout.width), layout.width))
+    filled = before = 0
     for batch in batches:
-        waiting.append(layout.matrix(batch, describe, before))
-        size += waiting[-1].nbytes
-        before += len(waiting[-1])
-        if size >= ROWS_BYTES:
-            yield waiting[0] if len(waiting) == 1 else np.concatenate(waiting)
-            waiting, size = [], 0
-    if waiting:
-        yield np.concatenate(waiting)
+        rows = batch.num_rows
+        if filled and filled + rows > len(room):
+            yield room[:filled]
+            filled = 0
+        if rows > len(room):
+            room = np.empty((rows, layout.width))
+        layout.put(batch, room[filled : filled + rows], describe, before)
+        filled, before = filled + rows, before + rows
+    if filled:
+        yield room[:filled]
