@@ -29,7 +29,7 @@ def sqlite(query, frame):
 
 
 def duckdb(query, frame):
-    base = pytest.importorskip("duckdb").connect()
+    base = pytest.importorskip("duckdb", reason="pip install duckdb runs this test").connect()
     kinds = {pl.Float64: "DOUBLE", pl.Int64: "BIGINT", pl.Boolean: "BOOLEAN", pl.String: "VARCHAR"}
     base.execute(f"CREATE TABLE data ({', '.join(f'{quoted(n)} {kinds[t]}' for n, t in frame.schema.items())})")
     base.executemany(f"INSERT INTO data VALUES ({', '.join('?' * frame.width)})", frame.rows())
