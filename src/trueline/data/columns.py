@@ -20,7 +20,9 @@ if TYPE_CHECKING:
 
 LEVEL_LIMIT = 1_000
 _IDENTIFIER = 20  # levels: fewer may well be one a row
-_DAY = 86_400_000_000  # microseconds
+# Of a day, a microsecond. Polars divides a single row by a number and multiplies several by its reciprocal, so that the last bit,
+# and with it a row's fold, would depend on how many rows come together.
+_SHARE = 1.0 / 86_400_000_000
 _NARROW, _TILE = 256, 4096  # columns and rows whose transposition stays in the cache
 _COMMA = re.compile(r"\s*[-+]?(\d+(,\d+)?|,\d+)([eE][-+]?\d+)?\s*")
 _NUMBER = re.compile(r"\s*[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?\s*")
@@ -92,10 +94,10 @@ def _number(frame: pl.DataFrame, dtype: Any, name: str, kind: str, describe: str
     if dtype == pl.Date:
         return column.cast(pl.Int32).cast(pl.Float64)
     if dtype == pl.Time:
-        return column.cast(pl.Int64) / (_DAY * 1000)
+        return column.cast(pl.Int64) * (_SHARE / 1000)
     if dtype == pl.Duration:
-        return column.dt.total_microseconds() / _DAY
-    return column.dt.epoch("us") / _DAY
+        return column.dt.total_microseconds() * _SHARE
+    return column.dt.epoch("us") * _SHARE
 
 
 def texts(series: pl.Series) -> pl.Series:
@@ -104,9 +106,12 @@ def texts(series: pl.Series) -> pl.Series:
 
     if series.dtype == pl.String:
         return series
-    if series.dtype.is_float() and bool((series.fill_null(0) % 1 == 0).all()):
-        return series.cast(pl.Int64).cast(pl.String)
-    return series.cast(pl.String)
+    if not series.dtype.is_float():
+        return series.cast(pl.String)
+    # Value by value: what other rows hold, which may come in another block or partition, must not change a level's name.
+    whole = ((series % 1 == 0) & (series.abs() < 2.0**63)).fill_null(False)
+    numbers = series.zip_with(whole | series.is_null(), pl.Series([0.0], dtype=series.dtype)).cast(pl.Int64)
+    return numbers.cast(pl.String).zip_with(whole, series.cast(pl.String))
 
 
 def codes(series: pl.Series, levels: dict[str, int], *, grow: bool) -> np.ndarray:

@@ -7,8 +7,9 @@ run a task on every partition.
 from __future__ import annotations
 
 import dataclasses
+import json
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from ..data.encode import Encoder
@@ -94,6 +95,7 @@ def prepared(table: Table, options: dict[str, Any]) -> tuple[Table, dict[str, An
         )
     table, options = table.unpacked(options)
     encoder = encoder_like(table.declared, options, table.describe)
+    _check_rowwise(options)
     options["target"] = encoder.target  # a formula may be what names it
     if encoder.formula is not None:
         if encoder.formula.memory:
@@ -115,6 +117,65 @@ def prepared(table: Table, options: dict[str, Any]) -> tuple[Table, dict[str, An
         if wanted < set(table.declared):
             table = table.select([name for name in table.declared if name in wanted])
     return table, options, len(encoder.kinds)
+
+
+def _check_rowwise(options: dict[str, Any]) -> None:
+    """Refuse expressions that look at other rows than their own: a partition sees its rows alone."""
+    import polars as pl
+
+    given = [("where", options.get("where")), *(("derive", text) for text in (options.get("derive") or {}).values())]
+    for kind, text in given:
+        if text is None:
+            continue
+        tree = json.loads(pl.sql_expr(text).meta.serialize(format="json"))
+        if not _BEYOND_A_ROW.isdisjoint(_operations(tree)):
+            raise UsageError(
+                f"{kind} {text!r} takes other rows into account (an average, a rank, …), and a partition of Dask or Spark sees "
+                "its own rows alone; compute that column with the engine first",
+                where=kind,
+            )
+
+
+# Of the trees that Polars writes of its expressions, what looks beyond a row.
+_BEYOND_A_ROW = frozenset(
+    [
+        "Agg",
+        "Over",
+        "Window",
+        "Len",
+        "Rank",
+        "RowNumber",
+        "Shift",
+        "Diff",
+        "CumSum",
+        "CumMin",
+        "CumMax",
+        "CumProd",
+        "CumCount",
+        "Rolling",
+        "Sort",
+        "SortBy",
+        "Gather",
+        "Explode",
+        "Quantile",
+        "Unique",
+        "Mode",
+    ]
+)
+
+
+def _operations(tree: Any) -> Iterator[str]:
+    """The names of all operations of an expression; those of columns and the values of literals are not among them."""
+    if isinstance(tree, str):
+        yield tree
+    elif isinstance(tree, list):
+        for one in tree:
+            yield from _operations(one)
+    elif isinstance(tree, dict):
+        for name, one in tree.items():
+            yield name
+            if name not in ("Column", "Literal", "Alias"):
+                yield from _operations(one)
 
 
 def text_target(source: Any, target: str | None) -> bool:
@@ -154,7 +215,7 @@ def fit_logistic(
     loss = make_loss("logistic")
     table, options, found = _looked(source, y, target, options | {"labels": True}, loss, fit_intercept, tol)
     moments, told = found
-    classes = classes_of(moments, told["values"], str(options["target"]))
+    classes = classes_of(moments, told["values"], str(options["target"]), table.label_type(str(options["target"])))
     if penalty is None:
         penalty = penalty_of(0.0 if math.isinf(C) else 1.0 / (C * moments.total.weight[0]), 0.0)
     made = minimise(

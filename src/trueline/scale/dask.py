@@ -34,6 +34,7 @@ from .tables import (
     Task,
     answer,
     known,
+    label_type,
     lacking,
     merged,
     one_thread,
@@ -67,6 +68,8 @@ class DaskTable:
         self.chosen = False  # whether partitions may have more columns than are declared
         kind = type(source).__name__
         self.frame = kind == "DataFrame"
+        if self.frame and not all(isinstance(name, str) for name in source.columns):
+            source = self.source = source.rename(columns={name: str(name) for name in source.columns})
         if self.frame:
             if y is not None:
                 raise UsageError(
@@ -74,7 +77,7 @@ class DaskTable:
                 )
             names, floats = list(source.columns), all(dtype == np.float64 for dtype in source.dtypes.tolist())
             self.declared: dict[str, Any] = {}
-            if floats and len(set(names)) == len(names) and all(isinstance(name, str) for name in names):
+            if floats and len(set(names)) == len(names):
                 self.declared = dict.fromkeys(names, pl.Float64())
             else:
                 (piece,) = table_of(source._meta_nonempty.iloc[:1])[0]()
@@ -83,6 +86,12 @@ class DaskTable:
             if source.ndim != 2:
                 raise UsageError(
                     f"a Dask array of {source.ndim} dimensions is not a table; give rows by columns", where="source"
+                )
+            _check_numbers("the rows", source)
+            if source.shape[1] != source.shape[1]:
+                raise UsageError(
+                    "the Dask array does not know how many columns it has; compute its chunk sizes first",
+                    where="source",
                 )
             self.declared = {f"x{j}": pl.Float64() for j in range(source.shape[1])}
             if y is not None:
@@ -138,7 +147,14 @@ class DaskTable:
         blocks = list(rows.to_delayed().ravel())
         if self.y is None:
             return blocks
-        y = self.y if self.y.numblocks[0] == rows.numblocks[0] else self.y.rechunk((rows.chunks[0],))
+        ours, theirs = rows.chunks[0], self.y.chunks[0]
+        alike = ours == theirs or (len(ours) == len(theirs) and any(size != size for size in (*ours, *theirs)))
+        if not alike and any(size != size for size in (*ours, *theirs)):
+            raise UsageError(
+                "y is divided otherwise than the rows, and not all of their lengths are known; compute the chunk sizes first",
+                where="y",
+            )
+        y = self.y if alike else self.y.rechunk((ours,))
         joined = dask.delayed(_joined, pure=True)
         return [joined(block, part) for block, part in zip(blocks, y.to_delayed().ravel(), strict=True)]
 
@@ -176,13 +192,20 @@ class DaskTable:
     def head(self, rows: int) -> Any:
         import polars as pl
 
+        found: list[Any] = []
         with plain_errors("Dask"):
             for part in self.partitions():
+                if sum(one.height for one in found) >= rows:
+                    break
                 pieces = _tables(part.compute(), list(self.declared), self.chosen)
-                found = pl.concat(one if hasattr(one, "height") else as_table(one, self.declared) for one in pieces)
-                if found.height:
-                    return found.head(rows)
-        return pl.DataFrame(schema=self.declared)
+                found += [one if hasattr(one, "height") else as_table(one, self.declared) for one in pieces]
+        found = [one for one in found if one.height]
+        return pl.concat(found, how="vertical_relaxed").head(rows) if found else pl.DataFrame(schema=self.declared)
+
+    def label_type(self, target: str) -> type:
+        if self.y is not None and target == "y":
+            return {"b": bool, "i": int, "u": int}.get(self.y.dtype.kind, float)
+        return label_type(self.declared[target])
 
     def predicted(self, predictor: Any) -> Any:
         """A lazy Series or frame (of a frame, its index kept), or a lazy array: three of them for an interval."""
@@ -198,10 +221,20 @@ class DaskTable:
         return Interval(*(found[:, k] for k in range(3))) if "low" in made else found
 
 
+def _check_numbers(what: str, array: Any) -> None:
+    """Refuse arrays of anything but numbers and truth values."""
+    if array.dtype.kind not in "biuf":
+        raise DataError(
+            f"{what} are a Dask array of type {array.dtype}, and numbers are taken; give a Dask dataframe for text and dates",
+            where="source",
+        )
+
+
 def _check_targets(rows: Any, y: Any) -> None:
     """Refuse targets that are not one for each row of an array."""
     if type(y).__name__ != "Array":
         raise UsageError(f"rows of a Dask array take a Dask array as y, not {type(y).__name__}", where="y")
+    _check_numbers("the targets", y)
     n, k = rows.shape[0], y.shape[0] if y.ndim == 1 else f"{y.shape}"
     if y.ndim != 1 or (n == n and k == k and n != k):  # a length that is not known is not a number
         raise UsageError(
@@ -213,6 +246,10 @@ def _unmade(parts: Sequence[Any], error: Exception) -> Exception:
     """The sentence for a partition that Dask could not make, with its number; the error itself where it is another."""
     if isinstance(error, TruelineError) or known(error):
         return error
+    if "asynchronous Client" in str(error):
+        return UsageError(
+            "an asynchronous client of Dask is not taken; make a Client without asynchronous=True", where="Dask"
+        )
     for number, part in enumerate(parts):
         try:
             dask.delayed(_made)(part).compute()
@@ -307,7 +344,13 @@ def _encoded(shared: tuple[dict[str, Any], dict[str, Any]], number: int, part: A
 def _tables(part: Any, names: list[str], chosen: bool) -> Iterator[Any]:
     """A partition's columns of these names, of more if ``chosen``: where they lie if all are float64, else Polars frames."""
     if not hasattr(part, "columns"):
-        yield np.asarray(part.toarray() if hasattr(part, "toarray") else part, dtype=float)
+        block = np.asarray(part.toarray() if hasattr(part, "toarray") else part, dtype=float)
+        if block.ndim != 2 or block.shape[1] != len(names):
+            raise DataError(
+                f"a block of the Dask array has shape {block.shape} where {len(names)} columns are declared",
+                where="source",
+            )
+        yield block
         return
     present = list(part.columns)
     if chosen and present != names:

@@ -246,14 +246,16 @@ def looked(
     return statistic.judged(made, table.describe, folds=False), told
 
 
-def classes_of(moments: Moments, values: list[float], target: str) -> tuple[Any, ...]:
-    """The two classes of a target of text or of numbers."""
+def classes_of(moments: Moments, values: list[float], target: str, kind: type) -> tuple[Any, ...]:
+    """The two classes of a target of text, of numbers (int or float, as ``kind`` says) or of true and false."""
     found: tuple[Any, ...] = moments.schema.classes
+    if moments.schema.target_kind == "date":
+        raise DataError(
+            f"target {target!r} is a date, and classes are text, numbers or true and false; derive such a column from it",
+            where=target,
+        )
     if moments.schema.target_kind != "category":
-        whole = all(value == int(value) for value in values)
-        found = tuple(int(value) if whole else value for value in values)
-        if moments.schema.target_kind == "boolean":
-            found = tuple(bool(value) for value in values)
+        found = tuple(kind(value) for value in values)
     if len(found) != 2:
         shown = ", ".join(repr(label) for label in found[:3])
         raise DataError(

@@ -23,7 +23,7 @@ from ..errors import DataError, UsageError
 from .spark_batches import Layout, batch_rows, frame, layout_of, matrices, renamed, rows_of, tables
 from .spark_files import ELSEWHERE, Piece, Rows, parts_of
 from .spark_workers import hastened
-from .tables import Task, answer, merged, opened, plain_errors, tree
+from .tables import Task, answer, label_type, merged, opened, plain_errors, tree
 from .vectors import Packed, found_in, joined, quoted
 from .vectors import opened as unpacked_column
 
@@ -45,8 +45,11 @@ class SparkTable:
             raise UsageError(f"a Spark {type(source).__name__} is not a table; give a Spark dataframe", where="source")
         self.source = source
         _check_names(source)
-        empty: Any = pl.from_arrow(_arrow_schema(source.schema).empty_table())
-        self.declared: dict[str, Any] = dict(empty.schema)
+        plain, self.stuck = _movable(source.schema)
+        empty: Any = pl.from_arrow(_arrow_schema(plain).empty_table())
+        self.declared: dict[str, Any] = {
+            name: pl.Object() if name in self.stuck else empty.schema[name] for name in source.columns
+        }
         self.types = {field.name: field.dataType.simpleString() for field in source.schema.fields}
         self.packed: list[Packed] = []  # columns of vectors whose entries are declared
         self.parts: list[list[Piece]] | None = None  # of files, where the workers read them
@@ -76,7 +79,8 @@ class SparkTable:
         if not lacking:
             return self
         with plain_errors("Spark"):
-            packed = [unpacked_column(self.source, name, vector) for name, vector in found_in(self.source).items()]
+            able = found_in(self.source)
+            packed = [unpacked_column(self.source, name, vector, lacking) for name, vector in able.items()]
         return self._with([one for one in packed if not lacking.isdisjoint(one.names)], [])
 
     def _with(self, packed: list[Packed], strict: list[str]) -> SparkTable:
@@ -158,10 +162,14 @@ class SparkTable:
         self.partitions = max(numbers, default=0) + (GROUP if large else 1)
         return list(found.column("answer").to_pylist())
 
+    def label_type(self, target: str) -> type:
+        return label_type(self.declared[target])
+
     def head(self, rows: int) -> Any:
         import polars as pl
 
-        columns = [quoted(name) for name in self.source.columns if name not in {one.column for one in self.packed}]
+        held = {*self.stuck, *(one.column for one in self.packed)}
+        columns = [quoted(name) for name in self.source.columns if name not in held]
         values = [one.values(one.column) for one in self.packed]
         with plain_errors("Spark"):
             found = self.source.limit(rows).select(*columns, *values).toArrow()
@@ -174,9 +182,13 @@ class SparkTable:
         from pyspark.sql.types import StructField, StructType
 
         made = predictor.columns
-        for name in made:
-            if name in self.source.columns:
-                raise UsageError(f"the table has a column {name!r} already; rename or drop it", where=name)
+        _check_names(self.source, tuple(made))
+        if self.stuck:
+            name = self.stuck[0]
+            raise UsageError(
+                f"column {name!r} has type {self.types[name]}, which Spark does not hand over to Python; drop it",
+                where=name,
+            )
         added = [StructField(name, _spark_type(dtype), True) for name, dtype in made.items()]
         schema = StructType([*self.source.schema.fields, *added])
         source = self.source
@@ -187,13 +199,36 @@ class SparkTable:
         return plain.mapInArrow(_Predicted(predictor, self.packed, names), schema)
 
 
-def _check_names(source: Any) -> None:
-    """Refuse columns that Spark cannot tell apart by their names."""
+def _movable(schema: Any) -> tuple[Any, list[str]]:
+    """(the columns that Arrow has types for, the names of the others)"""
+    from pyspark.errors import PySparkTypeError
+    from pyspark.sql.types import StructType
+
+    try:
+        _arrow_schema(schema)
+        return schema, []
+    except PySparkTypeError:
+        pass
+    plain, stuck = [], []
+    for field in schema.fields:
+        try:
+            _arrow_schema(StructType([field]))
+            plain.append(field)
+        except PySparkTypeError:
+            stuck.append(field.name)
+    return StructType(plain), stuck
+
+
+def _check_names(source: Any, made: Sequence[str] = ()) -> None:
+    """Refuse columns that Spark cannot tell apart by their names, or from those to be ``made``."""
     exact = str(source.sparkSession.conf.get("spark.sql.caseSensitive", "false")).lower() == "true"
     seen: dict[str, str] = {}
+    new = {name if exact else name.lower() for name in made}
     for name in source.columns:
         if not name:
             raise UsageError("the Spark table has a column without a name; give it one", where="source")
+        if (name if exact else name.lower()) in new:
+            raise UsageError(f"the table has a column {name!r} already; rename or drop it", where=name)
         before = seen.setdefault(name if exact else name.lower(), "")
         if before:
             told = (

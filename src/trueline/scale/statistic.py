@@ -81,7 +81,9 @@ def _as_declared(table: Any, declared: dict[str, Any], described: str) -> Any:
     for name in table.columns:
         if name not in declared:
             raise DataError(f"{described} has a column {name!r} that the table does not declare", where=name)
-    empty = [name for name, dtype in table.schema.items() if dtype == pl.Null]
+    # Of a column without any value a partition tells no type, or any.
+    other = [name for name, dtype in table.schema.items() if dtype != declared[name]]
+    empty = [name for name in other if table.get_column(name).null_count() == table.height]
     table = table.with_columns(pl.col(name).cast(declared[name]) for name in empty) if empty else table
     for name, dtype in table.schema.items():
         if dtype == declared[name]:

@@ -12,6 +12,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import json
+import re
 import threading
 from collections.abc import Iterator, Sequence
 from typing import Any, Protocol
@@ -61,9 +62,18 @@ class Table(Protocol):
         """For several jobs with these options: encoded once, where the engine and the user allow it."""
         ...
 
+    def label_type(self, target: str) -> type:
+        """Of what type labels in a column of numbers or truth values are: int, float or bool."""
+        ...
+
     def predicted(self, predictor: Any) -> Any:
         """The engine's own lazy table of predictions."""
         ...
+
+
+def label_type(dtype: Any) -> type:
+    """The same of a column's Polars type."""
+    return bool if str(dtype) == "Boolean" else int if dtype.is_integer() else float
 
 
 def answer(task: Task, number: int, tables: Any) -> bytes:
@@ -184,11 +194,20 @@ def _sentence(engine: str, error: BaseException) -> TruelineError | None:
             "smaller partitions",
             where=engine,
         )
+    unread = _UNREAD.search(text)
+    if unread is not None:
+        what = " ".join(unread[1].split()).rstrip(". ")[:400]
+        return DataError(
+            f"{engine} cannot read its files ({what}); give all files the same columns and types", where=engine
+        )
     if any(word in text for word in _UNREACHABLE):
         return UsageError(unreachable(engine), where=engine)
     return None
 
 
+_UNREAD = re.compile(
+    r"\[(?:FAILED_READ_FILE|CANNOT_READ_FILE)[^\]]*\] (.*?)(?:SQLSTATE|\n\s*at |JVM stacktrace|$)", re.DOTALL
+)
 _UNREACHABLE = (
     "CommClosedError", "Timed out trying to connect", "Timed out during handshake", "scheduler-connection-lost",
     "lost connection to the scheduler", "ConnectionRefusedError", "failed to connect to all addresses",

@@ -173,10 +173,13 @@ def _classes(table: Table, options: dict[str, Any]) -> list[Any]:
             f"target {target!r} takes more than {MOST_CLASSES} values, too many to be classes; give a column of labels",
             where=target,
         )
-    dtype = table.declared[target]
-    if dtype.is_integer():
-        return [int(value) for value in found]
-    return [bool(value) for value in found] if str(dtype) == "Boolean" else found
+    if table.declared[target].is_temporal():
+        raise DataError(
+            f"target {target!r} is a date, and classes are text, numbers or true and false; derive such a column from it",
+            where=target,
+        )
+    kind = table.label_type(target)
+    return [value if isinstance(value, str) else kind(value) for value in found]
 
 
 def _auto(estimator: Any, setting: str) -> bool:

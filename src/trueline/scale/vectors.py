@@ -40,11 +40,14 @@ def found_in(frame: Any) -> dict[str, bool]:
     return made
 
 
-def opened(frame: Any, column: str, vector: bool) -> Packed:
-    """A column with its entries named; where no names came with it a first row says how many there are."""
+def opened(frame: Any, column: str, vector: bool, wanted: Iterable[str] = ()) -> Packed:
+    """A column with its entries named; where no names came with it, ``wanted`` ones or a first row say how many there are."""
     told = frame.schema[column].metadata.get("ml_attr") or {}
     named = {int(one["idx"]): one.get("name") for kind in told.get("attrs", {}).values() for one in kind}
     width = int(told.get("num_attrs") or len(named))
+    if not width:
+        numbers = (name.removeprefix(f"{column}_") for name in wanted if name.startswith(f"{column}_"))
+        width = max((int(number) + 1 for number in numbers if number.isdecimal()), default=0)
     if not width:
         from pyspark.sql.functions import col, size
 
@@ -100,5 +103,5 @@ def _to_array(name: str) -> Any:
     from pyspark.sql.functions import col, unwrap_udt, when
 
     inside = unwrap_udt(col(name))
-    dense = inside.getField("type") == 1
-    return when(dense, inside.getField("values")).otherwise(vector_to_array(col(name)))
+    sparse = inside.getField("type") == 0
+    return when(sparse, vector_to_array(col(name))).otherwise(inside.getField("values"))  # of null it is null
