@@ -68,6 +68,12 @@ def given(model: Any, data: Any, certificate: Any) -> Given:
     proof = proof() if callable(proof) else proof
     if proof is None:
         raise ModelError("the model carries no certificate, so there is nothing to verify", where="certificate")
+    if getattr(record, "kind", "") == "merged":  # neither its learners nor their rows are told apart any more
+        raise ModelError(
+            "there is no independent check of a mean of one learner a partition: it depends on how the rows were divided, "
+            "which the data alone do not tell; fit the learner on one machine to verify it",
+            where="model",
+        )
     X, y, c = (*(data if isinstance(data, tuple) else record.training_rows(data)), None, None)[:3]
     y = np.zeros(X.shape[0]) if y is None else y
     X, y = np.asarray(X.toarray() if hasattr(X, "toarray") else X, dtype=float), np.asarray(y)

@@ -14,7 +14,7 @@ from ..onepass.moments import LOST, Moments, overflowing, refuse_weights, vanish
 from ..report.summary import summarise
 from .checking import refuse_values, validate_data
 from .loading import Saved
-from .sources import lazily
+from .sources import ScoredHere, lazily
 
 SPARSE = ("csr", "csc", "coo")
 
@@ -119,7 +119,7 @@ def _varies(X: Any, y: Any, j: int, sample_weight: Any) -> bool:
     return bool(column.max() > column.min())
 
 
-class FromMoments(Saved):
+class FromMoments(ScoredHere, Saved):
     """An estimator that holds a linear record and can also be fitted from a source or from moments."""
 
     model_: LinearModel
@@ -195,6 +195,11 @@ class FromMoments(Saved):
             return self.model_.predict(X, interval, of=of)
         X = validate_data(self, X, accept_sparse=SPARSE, dtype=[np.float64, np.float32], reset=False)
         return self.model_.predict(X, interval, of=of)
+
+    def _foresee(self, method: str, options: dict[str, Any]) -> None:
+        """Refuse an interval that no row can have: it is made of no rows, by the code that makes it of some."""
+        if options.get("interval") is not None:
+            self.model_.predict(np.zeros((0, len(self.model_.terms))), **options)
 
     def summary(self, **options: Any) -> Any:
         """The table of coefficients, standard errors, t, p and intervals, and the fit's figures."""

@@ -16,6 +16,7 @@ from ..onepass.moments import WIDEST, Moments
 from .arrays import SPARSE, refuse_extremes, refuse_nonfinite
 from .checking import check_array, validate_data
 from .loading import Saved
+from .sources import nameless, refuse_there
 
 SOLVERS = ("auto", "full", "covariance_eigh", "randomized", "arpack")
 
@@ -224,7 +225,7 @@ class PCA(Saved, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         engine = engine_of(X)
         if engine is not None:
             check_is_fitted(self)
-            made = engine.predict(self, X, "transform")
+            made = engine.predict(nameless(self, X), X, "transform")
             if getattr(made, "ndim", 2) == 2:
                 return made
             return made.to_frame() if hasattr(made, "to_frame") else made[:, None]  # one component is a table too
@@ -234,6 +235,7 @@ class PCA(Saved, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
     def inverse_transform(self, X: Any) -> np.ndarray:
         """Rows from their scores."""
         check_is_fitted(self)
+        refuse_there(X, "inverse_transform", "compute the scores first, or call it in every partition (map_partitions)")
         return self.record_.restore(check_array(X, dtype=[np.float64, np.float32]))
 
     def get_covariance(self) -> np.ndarray:
@@ -252,6 +254,7 @@ class PCA(Saved, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
 
     def score_samples(self, X: Any) -> np.ndarray:
         """Log-likelihood of each row under the probabilistic model."""
+        refuse_there(X, "a likelihood", "give a sample of the rows, computed first")
         Z = self._rows(X) - self.mean_
         precision = self.get_precision()
         sign = np.linalg.slogdet(precision)[1]

@@ -8,6 +8,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils.validation import _check_sample_weight
 
+from ..batch.methods import METHODS, refuse_unfit
 from ..engines import engine_of
 from ..errors import UsageError
 from ..model.iterated import combined_offset, fit_generalized
@@ -96,7 +97,13 @@ class GeneralizedRegression(LinearRecord, RegressorMixin, BaseEstimator):
         if self.loss == "quantile" and not 0.0 < self.quantile < 1.0:
             raise UsageError(f"quantile is {self.quantile!r}; it lies between 0 and 1", where="quantile")
         own = fields.get(self.loss, {}) if isinstance(self.loss, str) else {}
-        return make_loss(self.loss, **own)
+        made = make_loss(self.loss, **own)
+        if getattr(made, "targets", "real") == "sign":
+            raise UsageError(
+                f"the loss {getattr(made, 'name', made)!r} is for classes; use LogisticRegression or LinearSVC",
+                where="loss",
+            )
+        return made
 
     def _penalty(self) -> Any:
         fields = {"alpha": self.alpha} if self.penalty in ("l1", "l2", "elastic_net", "nonnegative") else {}
@@ -123,6 +130,9 @@ class GeneralizedRegression(LinearRecord, RegressorMixin, BaseEstimator):
             if offset is not None or exposure is not None:
                 raise UsageError("offset and exposure are not taken on Dask and Spark", where="offset")
             loss = self._loss()
+            if self.method != "auto" and self.method not in METHODS:
+                nothing: Any = None  # a name that is not known is refused before the problem is looked at
+                refuse_unfit(str(self.method), nothing)
             if not getattr(loss, "smooth", True):  # Newton's steps have no curvature to go by, and would stay at 0
                 raise UsageError(
                     f"the loss {loss.name!r} has a corner and is not taken on Dask and Spark: take 'huber' there, or fit a "

@@ -18,13 +18,13 @@ from ..model.linear import LinearModel, as_terms
 from ..report.summary import summarise
 from .checking import validate_data
 from .loading import Saved
-from .sources import lazily, paired, refuse_source
+from .sources import ScoredHere, lazily, paired, refuse_source
 
 PEER_SOLVERS = ("lbfgs", "liblinear", "newton-cg", "newton-cholesky", "sag", "saga")
 PEER_PENALTIES = ("l1", "l2", "elasticnet", None)
 
 
-class LinearRecord(Saved):
+class LinearRecord(ScoredHere, Saved):
     """An estimator that holds one linear record and shows it through scikit-learn's attributes."""
 
     model_: LinearModel
@@ -166,6 +166,7 @@ class LogisticRegression(LinearRecord, ClassifierMixin, BaseEstimator):
         """Fit where a table of another engine lives."""
         y, target, options = paired(X, y, source.pop("target", None), source, sample_weight)
         strength, ratio = self._penalty()
+        self._method()  # Newton's steps are taken there whatever its name, but a name that means nothing is refused
         if ratio > 0.0 and not math.isinf(strength):
             raise UsageError("on Dask and Spark l1_ratio is 0: the penalty is L2 or none", where="l1_ratio")
         if self.class_weight is not None:
@@ -196,6 +197,8 @@ class LogisticRegression(LinearRecord, ClassifierMixin, BaseEstimator):
             ratio = {"l1": 1.0, "l2": 0.0}.get(self.penalty, ratio)
         if not (isinstance(ratio, (int, float, np.floating)) and 0.0 <= ratio <= 1.0):
             raise UsageError(f"l1_ratio is {ratio!r}; a number between 0 and 1 is accepted", where="l1_ratio")
+        if not (isinstance(self.C, (int, float, np.integer, np.floating)) and self.C > 0.0):
+            raise UsageError(f"C is {self.C!r}; a positive number is accepted, infinity for no penalty", where="C")
         return float(self.C), float(ratio)
 
     def _method(self) -> str:

@@ -10,6 +10,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight
 
 from ..batch.methods import METHODS
+from ..engines import engine_of
 from ..errors import UsageError, nearest
 from ..model.iterated import fit_margin
 from ..model.linear import LinearModel
@@ -83,8 +84,15 @@ class LinearSVC(LinearRecord, ClassifierMixin, BaseEstimator):
         self.max_iter = max_iter
         self.method = method
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None, **source: Any) -> Any:
         """Fit to rows and labels."""
+        if engine_of(X) is not None:
+            raise UsageError(
+                "LinearSVC is not taken on Dask and Spark: take tl.LogisticRegression there, or fit a sample on one machine",
+                where="X",
+            )
+        if source:
+            raise UsageError(f"LinearSVC has no option {next(iter(source))!r}; give X and y as arrays", where="X")
         self._refuse()
         X, y = validate_data(self, X, y, accept_sparse=("csr", "csc"), dtype=[np.float64, np.float32])
         check_classification_targets(y)

@@ -127,10 +127,14 @@ class OnlineClassifier(Classification):
     @lazily
     def predict_proba(self, X: Any) -> np.ndarray:
         """Probabilities, one column a class (logistic loss only)."""
+        self._foresee("predict_proba", {})
         raw = self._raw(X)
-        if not self._probabilistic:
-            raise UsageError("probabilities come with loss='logistic'; this loss gives scores", where="loss")
         return np.column_stack([1.0 - raw, raw]) if raw.ndim == 1 else raw
+
+    def _foresee(self, method: str, options: dict[str, Any]) -> None:
+        """Refuse probabilities of a loss that has none."""
+        if method == "predict_proba" and not self._probabilistic:
+            raise UsageError("probabilities come with loss='logistic'; this loss gives scores", where="loss")
 
     def predict_proba_one(self, x: dict[str, float]) -> dict[Any, float]:
         """The probability of each label for one example; empty before any label was seen."""

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import copy
 import functools
 import inspect
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar, cast
 
 from ..engines import engine_of
-from ..errors import UsageError
+from ..errors import DataError, UsageError
 from ..onepass.moments import Moments
 
 Method = TypeVar("Method", bound=Callable[..., Any])
@@ -27,9 +28,51 @@ def lazily(method: Method) -> Method:
 
         check_is_fitted(self)
         given = dict(signature.bind(self, X, *args, **options).arguments)
-        return engine.predict(self, X, method.__name__, {k: v for k, v in given.items() if k not in ("self", "X")})
+        asked = {k: v for k, v in given.items() if k not in ("self", "X")}
+        if hasattr(self, "_foresee"):  # what the workers would refuse, perhaps hours later, is refused at the call
+            self._foresee(method.__name__, asked)
+        return engine.predict(nameless(self, X), X, method.__name__, asked)
 
     return cast(Method, taken)
+
+
+def nameless(estimator: Any, X: Any) -> Any:
+    """The estimator as it takes X: an array of another engine has no names, so that its columns count by their order.
+
+    So it is with an array here. The copy shares all that was learned.
+    """
+    if hasattr(X, "columns") or getattr(X, "ndim", 0) != 2:
+        return estimator
+    known = getattr(estimator, "n_features_in_", None)
+    if known is not None and X.shape[1] == X.shape[1] != known:  # a width that is not known is not a number
+        raise DataError(
+            f"the array has {X.shape[1]} columns and the model {known}; give the columns of the fit, in their order",
+            where="X",
+        )
+    bare = copy.copy(estimator)
+    bare.__dict__.pop("feature_names_in_", None)
+    for name in ("model_", "record_"):
+        record: Any = getattr(bare, name, None)
+        if getattr(record, "schema", None) is not None:
+            plain = copy.copy(record)
+            plain.schema = None
+            setattr(bare, name, plain)
+    return bare
+
+
+class ScoredHere:
+    """Mixin before scikit-learn's: its scores are of vectors here, and its own errors tell nothing about that."""
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """As scikit-learn's: R² of a regressor, the share of right labels of a classifier."""
+        refuse_there(X, "score", "compute predictions and targets first and give them to a function of sklearn.metrics")
+        return super().score(X, y, sample_weight)  # type: ignore[misc, no-any-return]
+
+
+def refuse_there(X: Any, name: str, remedy: str) -> None:
+    """Refuse a Dask or Spark table where a method needs rows here."""
+    if engine_of(X) is not None:
+        raise UsageError(f"{name} is not taken on Dask and Spark: {remedy}", where="X")
 
 
 def paired(X: Any, y: Any, target: Any, source: dict[str, Any], sample_weight: Any = None) -> tuple[Any, ...]:

@@ -9,11 +9,11 @@ from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.utils.multiclass import check_classification_targets, unique_labels
 
 from ..errors import DataError, UsageError
-from .sources import lazily
+from .sources import ScoredHere, lazily
 from .streaming import Streaming
 
 
-class Regression(RegressorMixin, Streaming):
+class Regression(ScoredHere, RegressorMixin, Streaming):
     """Targets are numbers."""
 
     @lazily
@@ -48,7 +48,7 @@ class Regression(RegressorMixin, Streaming):
         return tags
 
 
-class Classification(ClassifierMixin, Streaming):
+class Classification(ScoredHere, ClassifierMixin, Streaming):
     """Targets are labels; inside, −1 and +1, or the index of a class."""
 
     classes_: np.ndarray
