@@ -12,10 +12,12 @@ from typing import Any
 
 from ..data.files import file_format, resolve
 from ..errors import DataError, TruelineError, UsageError, nearest
+from .engines import check_files, differing, pandas_options, separator_of
 from .fitting import Asked, Fitted, check, schema_notes, solved
 
 ENGINES = ("dask", "spark")
 SEVERAL = ("logistic", "poisson", "huber")  # losses that take several passes there
+WORKER_SECONDS = 10  # that a scheduler without workers is given to find one
 
 
 @contextlib.contextmanager
@@ -29,14 +31,24 @@ def opened(
         raise UsageError("--scheduler goes with --engine dask, --master with --engine spark", where="engine")
     paths = [source] if isinstance(source, str) else list(source)
     away = scheduler is not None or (master is not None and not master.startswith("local"))
+    # Here is here, whichever way it is written, so that such files are looked at too.
+    paths = [path.removeprefix("file://") if path.startswith("file:///") else path for path in paths]
     paths = [] if "-" in paths else [file for path in paths for file in _expanded(path, away)]
     kinds = {_kind(path) for path in paths}
     if len(kinds) != 1 or not kinds <= {"parquet", "csv", "tsv"}:
         raise UsageError("--engine reads Parquet or CSV files, one kind at a time", where="data")
+    places = {path.partition("://")[0] if "://" in path else "here" for path in paths}
+    if engine == "dask" and len(places) > 1:
+        raise UsageError(
+            f"Dask reads files from one place at a time, not from {' and '.join(sorted(places))}; give all files from one "
+            "place",
+            where="data",
+        )
     with contextlib.ExitStack() as stack:
         try:
+            check_files(paths, kind := kinds.pop())
             make = _dask if engine == "dask" else _spark
-            yield make(stack, paths, kinds.pop(), scheduler if engine == "dask" else master, progress)
+            yield make(stack, paths, kind, scheduler if engine == "dask" else master, progress)
         except Exception as error:
             if isinstance(error, TruelineError) and error.__cause__ is None:
                 raise
@@ -75,6 +87,7 @@ def _dask(stack: contextlib.ExitStack, paths: list[str], kind: str, scheduler: s
                 f"the Dask scheduler {scheduler} cannot be reached ({why}); give an address such as tcp://host:8786",
                 where="scheduler",
             ) from None
+        _wait_for_a_worker(client, scheduler)
         if progress:
             from .console import paint, say
 
@@ -86,9 +99,31 @@ def _dask(stack: contextlib.ExitStack, paths: list[str], kind: str, scheduler: s
     import dask.dataframe
 
     if kind == "parquet":
-        return dask.dataframe.read_parquet(paths)
-    whole = {"blocksize": None} if any(path.endswith((".gz", ".zst", ".zstd")) for path in paths) else {}
-    return dask.dataframe.read_csv(paths, sep="\t" if kind == "tsv" else ",", **whole)
+        # Without an index: pandas' own would be no column any more.
+        table = dask.dataframe.read_parquet(paths, index=False)
+    else:
+        table = dask.dataframe.read_csv(paths, **pandas_options(paths, kind))
+    if not len(table.columns):
+        raise _nothing(paths)
+    return table
+
+
+def _wait_for_a_worker(client: Any, scheduler: str) -> None:
+    """Refuse a scheduler that has none and gets none: Dask would wait for ever, without a word."""
+    if client.scheduler_info(n_workers=-1)["workers"]:
+        return
+    try:
+        client.wait_for_workers(1, timeout=WORKER_SECONDS)
+    except TimeoutError:
+        raise UsageError(
+            f"the Dask scheduler {scheduler} has no workers; start one by `dask worker {scheduler}`", where="scheduler"
+        ) from None
+
+
+def _nothing(paths: list[str]) -> DataError:
+    return DataError(
+        f"no file matches {', '.join(paths[:3])}; check the path, and where the workers read it", where=paths[0]
+    )
 
 
 def _spark(stack: contextlib.ExitStack, paths: list[str], kind: str, master: str | None, progress: bool) -> Any:
@@ -110,7 +145,7 @@ def _spark(stack: contextlib.ExitStack, paths: list[str], kind: str, master: str
     stack.callback(session.stop)
     if kind == "parquet":
         return session.read.parquet(*paths)
-    return session.read.csv(paths, header=True, inferSchema=True, sep="\t" if kind == "tsv" else ",")
+    return session.read.csv(paths, header=True, inferSchema=True, enforceSchema=False, sep=separator_of(kind))
 
 
 def _check_master(master: str) -> None:
@@ -142,6 +177,9 @@ def _check_master(master: str) -> None:
 _MASTER = re.compile(r"local(\[(\*|\d+)(, *\d+)?\]|-cluster\[.+\])?|spark://.+|yarn|k8s://.+")
 
 
+_OTHERWISE = re.compile(r"Mismatched dtypes|could not convert string to float: ('.{,40}?')")  # as pandas says it
+
+
 def _failed(error: Exception, engine: str, paths: list[str]) -> TruelineError:
     """The sentence for what an engine says of files, or of itself."""
     if isinstance(error, ModuleNotFoundError) and error.name in ("dask", "distributed", "pyspark"):
@@ -149,38 +187,26 @@ def _failed(error: Exception, engine: str, paths: list[str]) -> TruelineError:
         return UsageError(f"--engine {engine} needs pip install '{name}' ({error.name})", where="engine")
     for path in paths:
         if os.path.isfile(path) and _kind(path) == "parquet":
-            wrong = _wrong(path, paths[0])
+            wrong = differing(path, paths[0])
             if wrong:
                 return DataError(wrong, where=path)
-    if isinstance(error, TruelineError):
+    whole = f"{error} {error.__cause__}"
+    if engine == "dask" and "resolved to no files" in whole:
+        return _nothing(paths)
+    if isinstance(error, TruelineError) and not _OTHERWISE.search(whole):
         return error
     told = [line.strip() for line in str(error).splitlines() if line.strip()]
     told = [line for line in told if not line.startswith("An error occurred while calling")] or [type(error).__name__]
     what = told[0].removeprefix("Original Message: ")[:300].rstrip(".")
-    if "Mismatched dtypes" in what:
-        what = "a column has other values than in its first rows"
+    otherwise = _OTHERWISE.search(whole)
+    if otherwise:
+        value = f" ({otherwise[1]})" if otherwise[1] else ""
+        what = f"a column has other values{value} than in its first rows"
     return DataError(
         f"{engine.capitalize()} cannot read {paths[0]}{' and what follows' if len(paths) > 1 else ''}: {what}; check the "
         "files, or convert them to Parquet of one schema",
         where=paths[0],
     )
-
-
-def _wrong(path: str, first: str) -> str:
-    """What is wrong with a Parquet file, by itself or beside the first one; nothing if nothing is."""
-    import polars as pl
-
-    try:
-        found, like = (dict(pl.read_parquet_schema(one)) for one in (path, first))
-    except Exception as error:
-        return f"{path} cannot be read: {str(error).splitlines()[0]}"
-    for name in {**like, **found}:
-        if name not in found or name not in like:
-            lacking, having = (path, first) if name in like else (first, path)
-            return f"{lacking} lacks column {name!r}, which {having} has; give all files the same columns"
-        if found[name] != like[name]:
-            return f"column {name!r} is {found[name]} in {path} and {like[name]} in {first}; give all files one type"
-    return ""
 
 
 def fit_elsewhere(
