@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pandas as pd
 import pytest
 from clusters import SIZES, client, labelled, split, table
 
@@ -80,3 +81,15 @@ def test_intervals_are_lazy_too(client, table):
     gaps = table.assign(a=np.where(np.arange(len(table)) == 3999, np.nan, table.a))
     with pytest.raises(tl.DataError, match="in partition 6: "):
         model.predict(split(gaps, SIZES["seven"])).compute()
+
+
+@pytest.mark.parametrize("size", [3.0, 26.0])
+def test_large_counts_take_few_jobs(size):
+    """From a score of 0, Newton's steps towards a mean of exp(26) stayed there, and towards exp(10) they were 24."""
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=2000)
+    rows = pd.DataFrame({"x": x, "y": np.round(np.exp(0.3 * x + size + 0.1 * rng.normal(size=2000)))})
+    with dask.config.set(scheduler="synchronous"):
+        model = tl.GeneralizedRegression("poisson").fit(split(rows, [700, 0, 1300]), target="y")
+    assert model.certificate_.proven and model.model_.statistics["jobs"] <= 5
+    assert model.intercept_ == pytest.approx(size, abs=0.1)

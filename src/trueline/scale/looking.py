@@ -20,6 +20,7 @@ from ..batch.design import spread_rows
 from ..batch.risk import evaluate
 from ..data.blocks import Columns
 from ..errors import DataError
+from ..model.iterated import link_of
 from ..onepass.moments import Moments
 from . import statistic
 from .expanding import Expansion, Sight, given, solved, spread
@@ -215,6 +216,8 @@ def _solved(loss: Any, rows: Rows, shift: np.ndarray, intercept: bool) -> tuple[
     if n < 10 * d or not total > 0.0:
         return None
     theta, best, rough = np.zeros(d + int(intercept)), math.inf, True  # six digits are more than such a start is worth
+    if intercept:
+        theta[d] = constant(loss, sum(float(c @ y) for _, y, c in rows) / total)
     for _ in range(START_STEPS):
         value, gradient, hessian = summed(loss, rows, shift, theta, intercept=intercept, hessian=True, rough=rough)
         if rough and not ((np.diagonal(hessian) > 1e-30).all() and np.isfinite(hessian).all()):
@@ -229,6 +232,11 @@ def _solved(loss: Any, rows: Rows, shift: np.ndarray, intercept: bool) -> tuple[
         if float(gradient @ step) < 0.5 * best * len(theta) / n:
             break
     return theta, hessian / total
+
+
+def constant(loss: Any, mean: float) -> float:
+    """The score of a model without columns, where the loss's mean is exp: from 0, Newton's steps towards large counts overshoot."""
+    return math.log(mean) if link_of(loss) == "log" and 0.0 < mean < math.inf else 0.0
 
 
 def looked(

@@ -20,6 +20,7 @@ from ..batch.methods import advised, make_penalty, warn_unproven
 from ..batch.risk import Point, Risk, run
 from ..errors import UsageError
 from ..onepass.moments import Moments
+from .looking import constant
 from .passes import HEAD, Pass
 from .tables import Table, one_thread
 
@@ -198,7 +199,7 @@ def minimise(
         fit_intercept, total, zero,
     )  # fmt: skip
     risk = RemoteRisk(design, np.zeros(0), np.zeros(0), loss, make_penalty(penalty, design), table=table, task=task)
-    risk.null = told["null"] / total
+    risk.null, told = told["null"] / total, told | {"mean": float(part.mean[0][d])}
     inferred = not alpha and (bool(classes) or getattr(loss, "name", "") == "poisson")
     # Who asks for more than eight digits gets a job more, for a step with its own Hessian squares the error.
     always, polish = inferred or tol <= 1e-8, int(tol <= 1e-8)
@@ -252,5 +253,8 @@ def started(
     elif len(start) == design.d + 2:
         first = risk.at(design.join(np.array(start[1:-1]) / start[0], start[-1] / start[0]), hessian=True)
     if first is None or not first.objective < risk.null:
-        first = risk.at(np.zeros(design.size), hessian=True)
+        theta = np.zeros(design.size)
+        if design.intercept:
+            theta[-1] = constant(risk.loss, told["mean"])
+        first = risk.at(theta, hessian=True)
     return first, None, None
