@@ -138,14 +138,40 @@ def _spark(stack: contextlib.ExitStack, paths: list[str], kind: str, master: str
     if where.startswith("local"):
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")  # nobody else has to do with it
-    builder = SparkSession.builder.master(where).appName("trueline fit")
     if not os.environ.get("TRUELINE_TRACEBACK"):
-        builder = builder.config("spark.log.level", "OFF")  # what goes wrong is said once, by us
+        _hush(stack)
+    builder = SparkSession.builder.master(where).appName("trueline fit")
     session = builder.config("spark.ui.showConsoleProgress", str(progress).lower()).getOrCreate()
     stack.callback(session.stop)
     if kind == "parquet":
         return session.read.parquet(*paths)
     return session.read.csv(paths, header=True, inferSchema=True, enforceSchema=False, sep=separator_of(kind))
+
+
+def _hush(stack: contextlib.ExitStack) -> None:
+    """No log of Spark's here: what goes wrong is said once, by us. Spark's own setting for it would be announced."""
+    import tempfile
+
+    if "LOG4J_CONFIGURATION_FILE" in os.environ:
+        return  # somebody wants to see it
+    path = os.path.join(stack.enter_context(tempfile.TemporaryDirectory()), "log4j2.properties")
+    with open(path, "w", encoding="utf-8") as file:
+        file.write(_SILENT)
+    os.environ["LOG4J_CONFIGURATION_FILE"] = path
+    stack.callback(os.environ.pop, "LOG4J_CONFIGURATION_FILE", None)
+
+
+# Without an appender Spark takes it for no configuration at all; the gateway would raise the level again, and say so.
+_SILENT = """
+rootLogger.level = off
+rootLogger.appenderRef.stderr.ref = console
+appender.console.type = Console
+appender.console.name = console
+appender.console.target = SYSTEM_ERR
+appender.console.layout.type = PatternLayout
+logger.gateway.name = org.apache.spark.api.python.PythonGatewayServer
+logger.gateway.level = off
+"""
 
 
 def _check_master(master: str) -> None:
