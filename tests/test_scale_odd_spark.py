@@ -59,9 +59,9 @@ def test_columns_that_cannot_be_handed_over_are_in_nobodys_way(spark, rows):
     frame = spark.createDataFrame(rows).withColumn("ym", expr("make_ym_interval(1, 2)"))
     model = tl.LinearRegression().fit(frame, target="y", features=["a", "b"])
     np.testing.assert_allclose(model.coef_, tl.LinearRegression().fit(rows, target="y").coef_, rtol=1e-10)
-    with pytest.raises(DataError, match="column 'ym' of .* has type Object"):
+    with pytest.raises(DataError, match=r"column 'ym' of .* has type Object"):
         tl.scan(frame, target="y")
-    with pytest.raises(UsageError, match="column 'ym' has type .*, which Spark does not hand over to Python; drop it"):
+    with pytest.raises(UsageError, match=r"column 'ym' has type .*, which Spark does not hand over to Python; drop it"):
         model.predict(frame)
 
 
