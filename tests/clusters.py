@@ -29,6 +29,13 @@ def client():
         yield client
 
 
+@pytest.fixture(autouse=True)
+def one_process():
+    """Dask without workers, in the modules that import this."""
+    with dask.config.set(scheduler="synchronous"):
+        yield
+
+
 @pytest.fixture(scope="module")
 def table() -> pd.DataFrame:
     return made(4000)

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
-from clusters import distance, split
+from clusters import distance, one_process, split
 
 import trueline as tl
 from trueline.cli import main
@@ -18,11 +18,7 @@ dask = pytest.importorskip("dask", reason="Dask is not installed: pip install 'd
 
 import dask.array as da  # noqa: E402
 
-
-@pytest.fixture(autouse=True)
-def one_process():
-    with dask.config.set(scheduler="synchronous"):
-        yield
+__all__ = ["one_process"]  # fixture
 
 
 @pytest.fixture

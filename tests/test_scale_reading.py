@@ -12,10 +12,13 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
+from clusters import one_process
 
 from trueline.cli import elsewhere, main
 
 dask = pytest.importorskip("dask", reason="Dask is not installed: pip install 'dask[distributed]' runs these tests")
+
+__all__ = ["one_process"]  # fixture
 
 DASK = ["--engine", "dask"]
 SPARK = ["--engine", "spark", "--master", "local[1]"]
@@ -23,12 +26,6 @@ SPARK_HERE = pytest.mark.skipif(
     not (shutil.which("java") and importlib.util.find_spec("pyspark")),
     reason="Spark needs Java of version 17 or later on PATH, and pip install pyspark",
 )
-
-
-@pytest.fixture(autouse=True)
-def one_process():
-    with dask.config.set(scheduler="synchronous"):
-        yield
 
 
 @pytest.fixture

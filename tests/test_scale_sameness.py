@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
-from clusters import distance, split
+from clusters import distance, one_process, split
 
 import trueline as tl
 
@@ -14,11 +14,7 @@ dask = pytest.importorskip("dask", reason="Dask is not installed: pip install 'd
 import dask.array as da  # noqa: E402
 import dask.dataframe as dd  # noqa: E402
 
-
-@pytest.fixture(autouse=True)
-def one_process():
-    with dask.config.set(scheduler="synchronous"):
-        yield
+__all__ = ["one_process"]  # fixture
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ from sklearn.utils.validation import _check_sample_weight
 from ..batch.methods import METHODS, refuse_unfit
 from ..engines import engine_of
 from ..errors import UsageError
-from ..model.iterated import combined_offset, fit_generalized
+from ..model.iterated import combined_offset, fit_generalized, refuse_classes
 from ..parts.losses import LOSSES
 from ..parts.losses import loss as make_loss
 from ..parts.penalties import penalty as make_penalty
@@ -98,11 +98,7 @@ class GeneralizedRegression(LinearRecord, RegressorMixin, BaseEstimator):
             raise UsageError(f"quantile is {self.quantile!r}; it lies between 0 and 1", where="quantile")
         own = fields.get(self.loss, {}) if isinstance(self.loss, str) else {}
         made = make_loss(self.loss, **own)
-        if getattr(made, "targets", "real") == "sign":
-            raise UsageError(
-                f"the loss {getattr(made, 'name', made)!r} is for classes; use LogisticRegression or LinearSVC",
-                where="loss",
-            )
+        refuse_classes(made)
         return made
 
     def _penalty(self) -> Any:

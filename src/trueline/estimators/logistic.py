@@ -13,7 +13,7 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 from ..batch.methods import METHODS
 from ..engines import engine_of
 from ..errors import UsageError, nearest
-from ..model.iterated import fit_logistic
+from ..model.iterated import check_strength, fit_logistic
 from ..model.linear import LinearModel, as_terms
 from ..report.summary import summarise
 from .checking import validate_data
@@ -197,8 +197,7 @@ class LogisticRegression(LinearRecord, ClassifierMixin, BaseEstimator):
             ratio = {"l1": 1.0, "l2": 0.0}.get(self.penalty, ratio)
         if not (isinstance(ratio, (int, float, np.floating)) and 0.0 <= ratio <= 1.0):
             raise UsageError(f"l1_ratio is {ratio!r}; a number between 0 and 1 is accepted", where="l1_ratio")
-        if not (isinstance(self.C, (int, float, np.integer, np.floating)) and self.C > 0.0):
-            raise UsageError(f"C is {self.C!r}; a positive number is accepted, infinity for no penalty", where="C")
+        check_strength(self.C)
         return float(self.C), float(ratio)
 
     def _method(self) -> str:

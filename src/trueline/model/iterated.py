@@ -124,8 +124,7 @@ def fit_logistic(
     X = as_matrix(X, checked=checked)
     n, d = X.shape
     classes, index = labelled(y, n)
-    if not C > 0.0:
-        raise UsageError(f"C is {C!r}; a positive number is accepted, infinity for no penalty", where="C")
+    check_strength(C)
     factors = class_factors(classes, index, class_weight, sample_weight)
     weights = row_weights(sample_weight, factors, index)
     total = total_weight(weights)
@@ -267,11 +266,7 @@ def fit_generalized(
     X = as_matrix(X, checked=checked)
     n, d = X.shape
     loss_part, part = make_loss(loss), make_penalty(penalty)
-    if getattr(loss_part, "targets", "real") == "sign":
-        raise UsageError(
-            f"the loss {getattr(loss_part, 'name', loss_part)!r} is for classes; use LogisticRegression or LinearSVC",
-            where="loss",
-        )
+    refuse_classes(loss_part)
     targets, _ = as_targets(y, loss_part, n)
     weights = np.ones(n) if sample_weight is None else as_vector(sample_weight, "sample_weight", n, least=0.0)
     total = total_weight(weights)
@@ -296,6 +291,21 @@ def fit_generalized(
     )
     statistics |= run_figures(outcome, used, why)
     return LinearModel(as_terms(terms, d), coef, constant, (target,), schema, link, (), outcome.certificate, statistics)
+
+
+def refuse_classes(loss: Any) -> None:
+    """Refuse a loss whose targets are signs where they are numbers."""
+    if getattr(loss, "targets", "real") == "sign":
+        raise UsageError(
+            f"the loss {getattr(loss, 'name', loss)!r} is for classes; use LogisticRegression or LinearSVC",
+            where="loss",
+        )
+
+
+def check_strength(C: Any) -> None:
+    """Refuse a C that is no positive number."""
+    if not (isinstance(C, (int, float, np.integer, np.floating)) and C > 0.0):
+        raise UsageError(f"C is {C!r}; a positive number is accepted, infinity for no penalty", where="C")
 
 
 def link_of(loss: Any) -> str:

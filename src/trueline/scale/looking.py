@@ -254,14 +254,19 @@ def looked(
     return statistic.judged(made, table.describe, folds=False), told
 
 
+def no_classes(target: str) -> DataError:
+    """The refusal of dates as labels."""
+    return DataError(
+        f"target {target!r} is a date, and classes are text, numbers or true and false; derive such a column from it",
+        where=target,
+    )
+
+
 def classes_of(moments: Moments, values: list[float], target: str, kind: type) -> tuple[Any, ...]:
     """The two classes of a target of text, of numbers (int or float, as ``kind`` says) or of true and false."""
     found: tuple[Any, ...] = moments.schema.classes
     if moments.schema.target_kind == "date":
-        raise DataError(
-            f"target {target!r} is a date, and classes are text, numbers or true and false; derive such a column from it",
-            where=target,
-        )
+        raise no_classes(target)
     if moments.schema.target_kind != "category":
         found = tuple(kind(value) for value in values)
     if len(found) != 2:

@@ -20,6 +20,7 @@ from ..errors import DataError, TruelineError, UsageError
 from ..online.merged import MergedModel, Share
 from ..online.model import OnlineModel
 from . import statistic
+from .looking import no_classes
 from .tables import Table
 
 MOST_CLASSES = 1000
@@ -174,10 +175,7 @@ def _classes(table: Table, options: dict[str, Any]) -> list[Any]:
             where=target,
         )
     if table.declared[target].is_temporal():
-        raise DataError(
-            f"target {target!r} is a date, and classes are text, numbers or true and false; derive such a column from it",
-            where=target,
-        )
+        raise no_classes(target)
     kind = table.label_type(target)
     return [value if isinstance(value, str) else kind(value) for value in found]
 
