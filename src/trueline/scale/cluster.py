@@ -137,31 +137,10 @@ def _check_rowwise(options: dict[str, Any]) -> None:
 
 
 # Of the trees that Polars writes of its expressions, what looks beyond a row.
-_BEYOND_A_ROW = frozenset(
-    [
-        "Agg",
-        "Over",
-        "Window",
-        "Len",
-        "Rank",
-        "RowNumber",
-        "Shift",
-        "Diff",
-        "CumSum",
-        "CumMin",
-        "CumMax",
-        "CumProd",
-        "CumCount",
-        "Rolling",
-        "Sort",
-        "SortBy",
-        "Gather",
-        "Explode",
-        "Quantile",
-        "Unique",
-        "Mode",
-    ]
-)
+_BEYOND_A_ROW = {
+    "Agg", "Over", "Window", "Len", "Rank", "RowNumber", "Shift", "Diff", "CumSum", "CumMin", "CumMax", "CumProd", "CumCount",
+    "Rolling", "Sort", "SortBy", "Gather", "Explode", "Quantile", "Unique", "Mode",
+}  # fmt: skip
 
 
 def _operations(tree: Any) -> Iterator[str]:
