@@ -69,7 +69,10 @@ def test_single_precision_leaves_scores_and_their_order_right(fit_intercept, wei
     # Without an intercept a large shift makes the columns nearly dependent.
     assert ran == [("double" if shift == 1e5 and not fit_intercept else "single"), "double"]
     np.testing.assert_allclose(found, exact, rtol=1e-10)
-    np.testing.assert_array_equal(np.argsort(found, axis=0), np.argsort(exact, axis=0))
+    # The order of any two penalties is right wherever their scores differ by more than that.
+    step, error = np.diff(exact, axis=0), 2e-10 * exact[1:]
+    apart = np.abs(step) > error
+    assert apart.any() and (np.sign(np.diff(found, axis=0))[apart] == np.sign(step)[apart]).all()
 
 
 def test_single_precision_reads_any_layout():
