@@ -178,16 +178,3 @@ def test_any_partitioning_gives_the_same_design(rows, cut):
     parts, Z, _, part_folds = scanned([data[: cut % len(rows)], data[cut % len(rows) :]], **options)
     assert whole.schema.terms == parts.schema.terms and (folds == part_folds).all()
     assert np.allclose(final(whole, X), final(parts, Z), rtol=1e-12, atol=1e-12)
-
-
-def test_row_groups_are_found_without_pyarrow(tmp_path):
-    from trueline.data.parquet import group_sizes
-
-    path = tmp_path / "t.parquet"
-    frame = pl.DataFrame({"x": np.arange(1000.0), "word": ["a", None] * 500, "flag": [True, False] * 500})
-    frame.write_parquet(path, row_group_size=300)
-    sizes = group_sizes(str(path))
-    assert sum(sizes) == 1000 and len(sizes) > 1
-    pq = pytest.importorskip("pyarrow.parquet")
-    meta = pq.read_metadata(path)
-    assert sizes == [meta.row_group(k).num_rows for k in range(meta.num_row_groups)]

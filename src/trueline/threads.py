@@ -136,47 +136,6 @@ def ahead(items: Iterable[Any]) -> Iterator[Any]:
             del item  # not one more than need be
 
 
-def abreast(function: Callable[[int], Any], count: int) -> Iterator[Any]:
-    """function(0), function(1), … in order, made by several threads, each of which is at most one ahead."""
-    import queue
-
-    threads = min(get_threads(), count)
-    if threads < 2:
-        yield from map(function, range(count))
-        return
-    waiting: list[queue.Queue[Any]] = [queue.Queue(1) for _ in range(threads)]
-    done = threading.Event()
-
-    def work(k: int) -> None:
-        for item in range(k, count, threads):
-            try:
-                made: Any = function(item)
-            except BaseException as error:
-                made = error
-            while not done.is_set():
-                try:
-                    waiting[k].put(made, timeout=0.1)
-                    break
-                except queue.Full:
-                    continue
-            if done.is_set() or isinstance(made, BaseException):
-                return
-
-    workers = [threading.Thread(target=work, args=(k,), daemon=True) for k in range(threads)]
-    for worker in workers:
-        worker.start()
-    try:
-        for item in range(count):
-            made = waiting[item % threads].get()
-            if isinstance(made, BaseException):
-                raise made
-            yield made
-    finally:
-        done.set()
-        for worker in workers:
-            worker.join()
-
-
 @contextlib.contextmanager
 def one_blas_thread() -> Iterator[None]:
     """BLAS on the calling thread alone, for work that is spread over threads already."""

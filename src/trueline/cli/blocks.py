@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from ..data import swift  # here, so that the thread that reads has not to wait for what this one imports
 from ..errors import UsageError
 from .state import Asked, State
 
@@ -109,24 +108,12 @@ def table_blocks(asked: Asked, state: State | None) -> Iterator[Any]:
         made = for_stream(schema)
         return made if old is None else old.merge(made), made.target_kind, levels
 
-    given = 0
-    plain = not (settings["weights"] or settings["where"] or settings["derive"] or settings.get("categories"))
     part = old is not None  # of what the learner has seen in all
-    quick = swift.swiftly(asked.source, target, settings["features"], settings["missing"], part) if plain else None
-    if quick is not None:
-        for X, y in quick:
-            yield list(quick.terms), X, y, None, *told(quick.schema, [])
-        if quick.whole:
-            return
-        given = quick.given
     from ..data.encode import Encoder
 
     encoder = Encoder(asked.source, target=target, labels=True, part=part, **settings)
     for block in encoder:
-        known = min(given, len(block.X))  # the swift reader's rows, learned already
-        given -= known
-        rows = (None if part is None else part[known:] for part in (block.X, block.y, block.weights))
-        yield list(block.terms), *rows, *told(encoder.schema, encoder.target_levels)
+        yield list(block.terms), block.X, block.y, block.weights, *told(encoder.schema, encoder.target_levels)
     # No rows, but the schema of them all: a block's own still lacks the rows that were dropped from it.
     none = np.empty((0, len(encoder.terms)))
     yield list(encoder.terms), none, none[:, 0], None, *told(encoder.schema, encoder.target_levels)

@@ -176,7 +176,7 @@ def scan_files(paths: Sequence[str], kind: str, told: Delimited) -> pl.LazyFrame
     made = made.rename({a: b for a, b in meant.items() if a != b}) if [*meant] != [*meant.values()] else made
     text = [meant[name] for name, dtype in schema.items() if dtype == pl.String]
     if text:
-        made = made.with_columns(padded_numbers(made.select(text).head(INFERENCE_ROWS).collect()))
+        made = made.with_columns(text_numbers(made.select(text).head(INFERENCE_ROWS).collect()))
     if len(schema) > 1 and any(map(_has_blank_lines, paths)):
         made = made.filter(filled())
     if all(dtype == pl.String for dtype in schema.values()) and not made.head(1).collect().height:
@@ -238,8 +238,8 @@ def iso_dates(frame: pl.DataFrame) -> list[pl.Expr]:
     return found
 
 
-def padded_numbers(frame: pl.DataFrame) -> list[pl.Expr]:
-    """Columns of text that hold numbers with blanks around them in all of these rows, as numbers."""
+def text_numbers(frame: pl.DataFrame) -> list[pl.Expr]:
+    """Columns of text that hold numbers in all of these rows: with blanks around them, as ``+1``, or as ``7.e5``."""
     import polars as pl
 
     def number(name: str) -> pl.Expr:
@@ -249,8 +249,7 @@ def padded_numbers(frame: pl.DataFrame) -> list[pl.Expr]:
     found = []
     for name, dtype in frame.schema.items():
         text = frame.get_column(name).drop_nulls() if dtype == pl.String else None
-        # Without blanks Polars has judged already.
-        if text is None or not len(text) or not (text.str.strip_chars() != text).any():
+        if text is None or not len(text):
             continue
         with contextlib.suppress(pl.exceptions.PolarsError):
             if frame.select(number(name)).to_series().count():

@@ -15,8 +15,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ..errors import DataError, TruelineError, UsageError
-from ..threads import ahead
-from . import files, parquet, streams
+from . import files, streams
 from .refusals import explain, sql_error, unknown_column
 from .tables import BLOCK_BYTES, BLOCK_ROWS, is_columns, table_of
 
@@ -50,7 +49,6 @@ class Source:
         self.paths = list(paths)
         self._block_rows = block_rows
         self._steps: tuple[tuple[str, str, Any], ...] = ()
-        self._slices: list[tuple[str, int, int]] = []
         iterator = iter(pieces())
         with self._refusals():
             first = next(iterator, None)
@@ -69,11 +67,6 @@ class Source:
     def names(self) -> list[str]:
         """The columns, in order."""
         return list(self.dtypes)
-
-    @property
-    def reads_ahead(self) -> bool:
-        """Whether the next frame is read while this one is used, without anybody's doing."""
-        return bool(self._slices)
 
     def refine(
         self, *, derive: Mapping[str, str] | None = None, where: str | None = None, columns: Sequence[str] | None = None
@@ -112,7 +105,7 @@ class Source:
         No rows at all are refused, unless ``empty`` says that there may be none.
         """
         rows = 0
-        for frame in self._collected() if self._slices else self._streamed():
+        for frame in self._streamed():
             rows += frame.height
             if frame.height:
                 yield frame
@@ -126,21 +119,6 @@ class Source:
     def _streamed(self) -> Iterator[pl.DataFrame]:
         for piece in self._piece_iterator():
             yield from self._batches(piece)
-
-    def _collected(self) -> Iterator[pl.DataFrame]:
-        """Row groups of large Parquet files, one read ahead: half the memory of Polars' own queue of them."""
-        # One plan a file: a new one would read the file's whole footer again for every row group.
-        plans: dict[str, Any] = {}
-
-        def collect(part: tuple[str, int, int]) -> pl.DataFrame:
-            path, start, rows = part
-            if path not in plans:
-                plans.clear()
-                plans[path] = files.scan_files([path], "parquet", files.Delimited())
-            with self._refusals():
-                return self._planned(plans[path].slice(start, rows)).collect(engine="streaming")
-
-        return ahead(map(collect, self._slices))
 
     def _planned(self, piece: Any) -> pl.LazyFrame:
         """A piece's plan: its columns in the source's order, then the steps."""
@@ -344,8 +322,6 @@ def _open_files(paths: list[str], block_rows: int | None, told: files.Delimited)
 
         with opened._refusals():
             opened.rows = sum(int(scan.select(pl.len()).collect().item()) for scan in scans())
-        if set(kinds) == {"parquet"} and opened.rows * len(opened.dtypes) * 8 > 4 * BLOCK_BYTES:
-            opened._slices = parquet.slices(paths, 2 * BLOCK_BYTES // (8 * len(opened.dtypes)))
     return opened
 
 

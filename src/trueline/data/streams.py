@@ -26,8 +26,8 @@ from .files import (
     has_blank_lines,
     iso_dates,
     no_text,
-    padded_numbers,
     sniff,
+    text_numbers,
     widened,
 )
 from .quotes import inner_quote, wrong_quotes
@@ -113,7 +113,7 @@ def _text_frames(
                             where=describe,
                         )
                     options.pop("new_columns")
-                    numbers = padded_numbers(guess)
+                    numbers = text_numbers(guess)
                 frame = pl.read_csv(text, schema=schema, **options).with_columns(numbers)
                 if len(schema) > 1 and has_blank_lines(text):
                     frame = frame.filter(filled())

@@ -34,8 +34,7 @@ def scan_source(
     targets = () if encoder.target is None else (encoder.target,)
     try:
         # What can be read only once may be a live pipe: nobody should wait for its next block.
-        alone = encoder.source.reads_ahead or not encoder.source.rereadable
-        blocks = encoder if alone else ahead(encoder)
+        blocks = ahead(encoder) if encoder.source.rereadable else encoder
         made = Moments.from_blocks(blocks, targets=targets, digits=digits, sample=sample, schema=lambda: encoder.schema)
     finally:
         if isinstance(report, _Meter):
