@@ -17,7 +17,6 @@ from typing import Any
 from .errors import UsageError
 
 _setting: int | None = None
-_libraries: Any = None  # what threadpoolctl found loaded, and how many of these were
 BRINGING = ("numpy", "scipy.linalg.cython_blas", "scipy.linalg._fblas", "scipy.optimize")  # modules that bring a BLAS
 _END: Any = object()
 
@@ -136,17 +135,64 @@ def ahead(items: Iterable[Any]) -> Iterator[Any]:
             del item  # not one more than need be
 
 
+class _Limit:
+    """BLAS's setting, which is one for the whole process, taken down to 1 by one thread at a time.
+
+    A second thread that put back what it met would put back the first one's 1, for ever; so only the thread that took
+    the setting down puts it back, and one that comes in meanwhile leaves it as it is.
+    """
+
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+        self.owner, self.depth, self.loaded = 0, 0, -1
+        self.controller: Any = None
+        self.limits = contextlib.ExitStack()
+
+    def enter(self) -> bool:
+        with self.lock:
+            if self.depth and self.owner != threading.get_ident():
+                return False
+            loaded = sum(name in sys.modules for name in BRINGING)
+            if self.controller is None or loaded != self.loaded:
+                from threadpoolctl import ThreadpoolController
+
+                self.controller = ThreadpoolController()
+            if not self.depth or loaded != self.loaded:  # a library that came meanwhile is limited too
+                self.limits.enter_context(self.controller.limit(limits=1, user_api="blas"))
+            self.owner, self.loaded = threading.get_ident(), loaded
+            self.depth += 1
+            return True
+
+    def leave(self) -> None:
+        with self.lock:
+            self.depth -= 1
+            if not self.depth:
+                self.limits.close()
+
+
+_limit = _Limit()
+
+
 @contextlib.contextmanager
 def one_blas_thread() -> Iterator[None]:
-    """BLAS on the calling thread alone, for work that is spread over threads already."""
-    global _libraries
-    found = sum(name in sys.modules for name in BRINGING)
-    if _libraries is None or _libraries[0] != found:
-        from threadpoolctl import ThreadpoolController
-
-        _libraries = found, ThreadpoolController()
-    with _libraries[1].limit(limits=1, user_api="blas"):
+    """BLAS on the calling thread alone, for work that is small, or spread over threads already."""
+    limit = _limit
+    mine = limit.enter()
+    try:
         yield
+    finally:
+        if mine:
+            limit.leave()
+
+
+def _forked() -> None:
+    """The child of a fork has none of the threads that may have held the limit."""
+    global _limit
+    _limit = _Limit()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forked)
 
 
 def _checked(threads: Any) -> int:

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from .. import dense
 from .coordinate import descend_to, profile_intercept
 from .gradient import Patience
 from .risk import Point, Risk
@@ -56,7 +57,7 @@ def block(risk: Risk, start: np.ndarray) -> Iterator[Point]:
                 own = [risk.design.hessian(h, b) for b in blocks]
         theta, q = point.theta.copy(), risk.gradient(point).copy()
         change = np.zeros(risk.design.n)
-        sizes = [float(np.linalg.eigvalsh(m)[-1]) for m in own]
+        sizes = [float(dense.eigvalsh(m)[-1]) for m in own]
         first = 0.0
         for _ in range(200 if formed else 3):
             largest = 0.0

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from .. import dense
 from .duality import solve_symmetric
 from .gradient import full_gradient
 from .risk import Point, Risk
@@ -20,7 +21,7 @@ def normal(risk: Risk, start: np.ndarray) -> Iterator[Point]:
     """The normal equations by Cholesky."""
     point = risk.point(np.zeros(risk.size))
     matrix = risk.hessian(point)
-    risk._lipschitz = float(np.linalg.norm(matrix - np.diag(risk.penalty.l2), 2))
+    risk._lipschitz = dense.spectral_norm(matrix - np.diag(risk.penalty.l2))
     while True:
         g = full_gradient(risk, point)
         following = risk.point(point.theta - solve_symmetric(matrix, g))
@@ -33,11 +34,8 @@ def normal(risk: Risk, start: np.ndarray) -> Iterator[Point]:
 
 def qr(risk: Risk, start: np.ndarray) -> Iterator[Point]:
     """Householder QR of the stacked matrix, with column pivots for the rank."""
-    from scipy.linalg import qr as factor
-    from scipy.linalg import solve_triangular
-
     tall = _stacked(risk)
-    Q, R, pivots = factor(tall, mode="economic", pivoting=True, check_finite=False)
+    Q, R, pivots = dense.pivoted_qr(tall, check_finite=False)
     diagonal = np.abs(np.diag(R))
     rank = int((diagonal > 1e-13 * diagonal[0]).sum()) if len(diagonal) else 0
     if rank < risk.size:  # the least-norm solution needs the whole row space
@@ -46,7 +44,7 @@ def qr(risk: Risk, start: np.ndarray) -> Iterator[Point]:
 
     def solved(right: np.ndarray) -> np.ndarray:
         out = np.zeros(risk.size)
-        out[pivots] = solve_triangular(R, Q.T @ right, check_finite=False)
+        out[pivots] = dense.solve_triangular(R, Q.T @ right, check_finite=False)
         return out
 
     yield from _refined(risk, solved)
@@ -54,7 +52,7 @@ def qr(risk: Risk, start: np.ndarray) -> Iterator[Point]:
 
 def svd(risk: Risk, start: np.ndarray) -> Iterator[Point]:
     """w = VΣ⁺Uᵀy of the stacked matrix."""
-    U, sizes, Vt = np.linalg.svd(_stacked(risk), full_matrices=False)
+    U, sizes, Vt = dense.svd(_stacked(risk), full_matrices=False)
     keep = sizes > 1e-13 * sizes[0] if len(sizes) else np.zeros(0, bool)
     yield from _refined(risk, lambda right: Vt[keep].T @ ((U[:, keep].T @ right) / sizes[keep]))
 
@@ -65,7 +63,7 @@ def _stacked(risk: Risk) -> np.ndarray:
     rows = np.zeros((len(held), risk.size))
     rows[np.arange(len(held)), held] = np.sqrt(risk.penalty.l2[held])
     stacked = np.vstack([X, rows])
-    risk._lipschitz = float(np.linalg.norm(X, 2) ** 2) if X.size <= 1_000_000 else float("nan")
+    risk._lipschitz = dense.spectral_norm(X) ** 2 if X.size <= 1_000_000 else float("nan")
     return stacked
 
 

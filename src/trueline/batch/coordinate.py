@@ -11,6 +11,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from .. import dense
 from .._jit import kernel
 from .gradient import Patience, backtrack, rounding
 from .risk import Point, Risk
@@ -86,7 +87,7 @@ def by_gram(risk: Risk, start: np.ndarray) -> Iterator[Point]:
     H = None
     if quadratic:
         H = risk.loss_hessian(point)
-        risk._lipschitz = float(np.linalg.norm(H, 2))
+        risk._lipschitz = dense.spectral_norm(H)
     patience = Patience()
     while True:
         yield point

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .. import threads
+from .. import dense, threads
 from .._jit import kernel
 from .design import row_chunks
 
@@ -175,16 +175,14 @@ def _solve(risk: Risk, point: Point, metric: np.ndarray, free: np.ndarray, right
 
 def solve_symmetric(matrix: np.ndarray, right: np.ndarray) -> np.ndarray:
     """The least-norm solution of a positive semidefinite system: Cholesky, or eigenvectors where it fails."""
-    from scipy.linalg import LinAlgError, cho_factor, cho_solve
-
     diagonal = np.diag(matrix)
     try:
-        factor = cho_factor(matrix, check_finite=False)
+        factor = dense.cho_factor(matrix, check_finite=False)
         if np.min(np.abs(np.diag(factor[0])) ** 2 / np.maximum(diagonal, 1e-300)) > 1e-12:
-            return cho_solve(factor, right, check_finite=False)  # type: ignore[no-any-return]
-    except LinAlgError:
+            return dense.cho_solve(factor, right, check_finite=False)
+    except np.linalg.LinAlgError:
         pass
-    values, vectors = np.linalg.eigh(matrix)
+    values, vectors = dense.eigh(matrix)
     keep = values > 1e-12 * max(values[-1], 1e-300)
     return np.asarray(vectors[:, keep] @ ((vectors[:, keep].T @ right) / values[keep]))
 

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from .. import dense
 from ..errors import UsageError, nearest
 from .risk import Point, Risk, largest_eigenvalue
 
@@ -109,7 +110,7 @@ def gradient(risk: Risk, start: np.ndarray, search: str = "backtracking", rate: 
         largest += float(risk.penalty.l2.max(initial=0.0))
         smallest = float(risk.penalty.l2.min(initial=0.0))
         if risk.size <= 256 and getattr(risk.loss, "name", "") == "squared":
-            smallest += max(0.0, float(np.linalg.eigvalsh(risk.design.hessian(risk.c))[0]))
+            smallest += max(0.0, float(dense.eigvalsh(risk.design.hessian(risk.c))[0]))
         step = 2.0 / (largest + smallest) if rate is None else float(rate)
     else:
         risk.lipschitz()  # known afterwards, so that the certificate can state 2/λ_max

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from .. import dense
 from .coordinate import profile_intercept
 from .risk import Point, Risk
 
@@ -21,9 +22,9 @@ def covariance(risk: Risk, point: Point, total_weight: float) -> np.ndarray:
     design = risk.design
     information = risk.loss_hessian(point) * total_weight
     try:
-        if np.linalg.cond(information) > 1e13:
+        if dense.cond(information) > 1e13:
             return np.full((design.size, design.size), np.nan)
-        inverse = np.linalg.inv(information)
+        inverse = dense.inv(information)
     except np.linalg.LinAlgError:
         return np.full((design.size, design.size), np.nan)
     back = np.zeros((design.size, design.size))

@@ -19,6 +19,7 @@ from typing import Any
 
 import numpy as np
 
+from .. import dense
 from ..certify.lasso import LassoGaps, lasso_gaps, ridge_gaps
 from ..certify.records import Assumption, GapCertificate, Status
 from .activeset import DenseInner, Path, extreme, gram_path, working_set_path
@@ -198,7 +199,7 @@ class LassoProblem:
         Z = all_rows(table)
         wide = d > table.n
         K = Z @ Z.T if wide else Z.T @ Z
-        values, vectors = np.linalg.eigh(K)
+        values, vectors = dense.eigh(K)
         values = np.maximum(values, 0.0)
         rotated = vectors.T @ (y if wide else Z.T @ y)
         coefs = np.empty((d, alphas.size))

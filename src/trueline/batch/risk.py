@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from .. import threads
+from .. import dense, threads
 from .._jit import kernel
 from ..certify.gap import gap_certificate, relative_gap
 from ..certify.records import GapCertificate, Status
@@ -226,7 +226,7 @@ class Risk:
 def largest_eigenvalue(design: Design, h: np.ndarray, rounds: int = 30) -> float:
     """λ_max of X̃ᵀ diag(h) X̃ by power iteration, with a margin for what has not converged."""
     if design.size <= 256 and not design.sparse:
-        return float(np.linalg.eigvalsh(design.hessian(h))[-1])
+        return float(dense.eigvalsh(design.hessian(h))[-1])
     v = np.random.default_rng(0).normal(size=design.size)
     size = 0.0
     for _ in range(rounds):

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from .. import dense
 from .gaussians import BLOCK, HALF_LOG_2PI, Gaussian, by_blocks, divided
 
 STEPS = 200
@@ -40,12 +41,10 @@ def sorted_blocks(group: np.ndarray) -> Any:
 
 def whitening(cov: np.ndarray) -> tuple[np.ndarray, float]:
     """(W with ‖Wz‖² = zᵀΣ⁻¹z, −½·log det 2πΣ)."""
-    from scipy.linalg import solve_triangular
-
-    root = np.linalg.cholesky(cov)
-    return solve_triangular(root, np.eye(len(root)), lower=True), -np.log(np.diag(root)).sum() - HALF_LOG_2PI * len(
-        root
-    )
+    root = dense.cholesky(cov)
+    return dense.solve_triangular(root, np.eye(len(root)), lower=True), -np.log(
+        np.diag(root)
+    ).sum() - HALF_LOG_2PI * len(root)
 
 
 class Covariant(Gaussian):
@@ -138,10 +137,10 @@ class Covariant(Gaussian):
             if not o.any():
                 second += w * cov
                 continue
-            inverse = np.linalg.inv(cov[np.ix_(o, o)])
+            inverse = dense.inv(cov[np.ix_(o, o)])
             step = seen - mean[o]
             about = scatter + w * np.outer(step, step)
-            fit -= 0.5 * (w * (np.linalg.slogdet(2 * np.pi * cov[np.ix_(o, o)])[1]) + (inverse * about).sum())
+            fit -= 0.5 * (w * (dense.slogdet(2 * np.pi * cov[np.ix_(o, o)])[1]) + (inverse * about).sum())
             map_ = np.zeros((d, int(o.sum())))  # completed row − mean = map · (x_o − mean_o)
             map_[o] = np.eye(int(o.sum()))
             map_[~o] = cov[np.ix_(~o, o)] @ inverse
@@ -218,7 +217,7 @@ class Covariant(Gaussian):
 
     @staticmethod
     def _linear(apart: np.ndarray, cov: np.ndarray, middle: np.ndarray) -> Any:
-        slopes = np.linalg.solve(cov, apart.T)
+        slopes = dense.solve(cov, apart.T)
         start = -0.5 * np.einsum("cj,jc->c", apart, slopes)
 
         def fill(x: np.ndarray, room: np.ndarray, out: np.ndarray) -> None:
@@ -240,7 +239,7 @@ class Covariant(Gaussian):
         return fill
 
     def sample(self, g: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-        mean, roots = self.fitted[0], np.linalg.cholesky(self.fitted[1])
+        mean, roots = self.fitted[0], dense.cholesky(self.fitted[1])
         noise = rng.standard_normal((len(g), len(self.columns)))
         return mean[g] + np.einsum("nij,nj->ni", roots[g], noise)
 
@@ -257,7 +256,7 @@ class Covariant(Gaussian):
             scatters = [sum(p[2] for p in parts) / n.sum()] * self.groups if self.shared else [p[2] / max(p[0], 1e-300) for p in parts]  # fmt: skip
             top = 0.0
             for count, scatter in zip(n, scatters):
-                sign, log = np.linalg.slogdet(2 * np.pi * scatter)
+                sign, log = dense.slogdet(2 * np.pi * scatter)
                 top += -0.5 * count * ((log if sign > 0 else -np.inf) + len(self.columns)) if count > 0 else 0.0
         return here, float(top)
 

@@ -19,6 +19,7 @@ from typing import Any
 
 import numpy as np
 
+from .. import dense
 from .density import DensityModel
 
 HELD = 8192
@@ -246,7 +247,7 @@ def temperature(joint: np.ndarray, codes: np.ndarray, weights: np.ndarray) -> tu
         hessian[0, 1:] += cross
         hessian[1:, 0] += cross
         hessian[1:, 1:] += np.diag(w @ p) - (w[:, None] * p).T @ p
-        step = np.linalg.solve(hessian, gradient)
+        step = dense.solve(hessian, gradient)
         length, here = 1.0, loss(theta)
         while loss(theta - length * step) > here - 1e-4 * length * (gradient @ step) and length > 1e-8:
             length /= 2

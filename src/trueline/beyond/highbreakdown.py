@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from .. import dense
 from .psi import Bisquare, Huber
 
 HALF = Bisquare(1.548)
@@ -63,7 +64,7 @@ def s_scale(
 
 def solved(G: np.ndarray, c: np.ndarray) -> np.ndarray:
     """G⁻¹c for scaled normal equations; the least-norm solution where columns depend on each other."""
-    return np.linalg.lstsq(G, c, rcond=1e-12)[0]
+    return dense.lstsq(G, c, rcond=1e-12)[0]
 
 
 def reweighted(A: np.ndarray, y: np.ndarray, row_weights: np.ndarray) -> np.ndarray:
@@ -113,7 +114,7 @@ def robust_start(
     possible = m if w is None else int(np.count_nonzero(w))
     for _ in range(tries if possible > d else 0):
         few = rng.choice(m, d, replace=False, p=chance)
-        candidates.append(np.linalg.lstsq(S[few], t[few], rcond=1e-12)[0])
+        candidates.append(dense.lstsq(S[few], t[few], rcond=1e-12)[0])
     first = np.median(np.abs(t[:, None] - S @ np.array(candidates).T), axis=0)
     promising = np.argsort(first)[: max(10, len(candidates) // 5)]
     tried = [refine(S, t, candidates[k], w, 2) for k in sorted({0, 1, *promising.tolist()})]

@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from .. import dense
 from ..certify.kernel import KernelCertificate
 from ..certify.records import Assumption, Status, from_dict
 from ..errors import DataError, UsageError
@@ -133,7 +134,8 @@ def _exact(
         alpha, tried = _choose(M, right, root, w, fit_intercept)
     M = np.array(M)
     M[np.diag_indices_from(M)] += alpha
-    L, wrong = lapack.dpotrf(M.T, lower=1, overwrite_a=1, clean=1)
+    with dense.alone(len(M)):
+        L, wrong = lapack.dpotrf(M.T, lower=1, overwrite_a=1, clean=1)
     if wrong:
         raise UsageError(
             f"the kernel matrix plus alpha = {alpha:g} is not positive definite; raise alpha"
@@ -152,7 +154,8 @@ def _exact(
     scores = K @ coef
     rest = y - scores - intercept
     miss = root * rest - alpha * c
-    inverse, _ = lapack.dtrtri(L, lower=1, overwrite_c=1)
+    with dense.alone(len(L)):
+        inverse, _ = lapack.dtrtri(L, lower=1, overwrite_c=1)
     v = inverse.T @ (inverse @ root)
     spread = np.einsum("ij,ij->j", inverse, inverse) - (v * v / (root @ v) if fit_intercept else 0.0)
     residuals = c / (root * spread)
@@ -173,7 +176,8 @@ def _solve(
     L: np.ndarray, right: np.ndarray, root: np.ndarray, fit_intercept: bool, lapack: Any
 ) -> tuple[np.ndarray, float]:
     """c' and b of the bordered system, from the factor."""
-    both, _ = lapack.dpotrs(L, np.column_stack([right, root]), lower=1)
+    with dense.alone(len(L)):
+        both, _ = lapack.dpotrs(L, np.column_stack([right, root]), lower=1)
     if not fit_intercept:
         return both[:, 0], 0.0
     intercept = float(root @ both[:, 0] / (root @ both[:, 1]))
@@ -184,7 +188,7 @@ def _choose(
     M: np.ndarray, right: np.ndarray, root: np.ndarray, w: np.ndarray, fit_intercept: bool
 ) -> tuple[float, np.ndarray]:
     """The penalty of the grid with the least leave-one-out error: one eigenvalue problem serves all."""
-    values, Q = np.linalg.eigh(M)
+    values, Q = dense.eigh(M)
     alphas = GRID * max(float(np.trace(M)) / len(M), 1e-300)
     D = 1.0 / (np.maximum(values, 0.0)[:, None] + alphas)
     c = Q @ (D * (Q.T @ right)[:, None])
@@ -204,7 +208,7 @@ def _positive(shape: Any, K: np.ndarray) -> bool:
     if not np.allclose(K, K.T, rtol=1e-10, atol=0.0):
         return False
     try:
-        np.linalg.cholesky(K + 1e-10 * max(float(np.trace(K)) / len(K), 1e-300) * np.eye(len(K)))
+        dense.cholesky(K + 1e-10 * max(float(np.trace(K)) / len(K), 1e-300) * np.eye(len(K)))
     except np.linalg.LinAlgError:
         return False
     return True
@@ -232,7 +236,7 @@ def _features(
         scope = f"{components} random features"
     else:
         points = X[np.sort(rng.choice(len(X), min(components, len(X)), replace=False))]
-        values, Q = np.linalg.eigh(gram(shape, points))
+        values, Q = dense.eigh(gram(shape, points))
         kept = values > 1e-12 * values[-1]
         whiten = Q[:, kept] / np.sqrt(values[kept])
         scope = f"the span of {len(points)} landmarks' terms, rank {int(kept.sum())}"
@@ -265,7 +269,7 @@ def _features(
         G += weighed.T @ B
         g += weighed.T @ (y[a : a + BLOCK] - level)
 
-    values, turn = np.linalg.eigh(G)  # turned so that the Gram matrix is diagonal: every penalty costs a division
+    values, turn = dense.eigh(G)  # turned so that the Gram matrix is diagonal: every penalty costs a division
     g = turn.T @ g
 
     def second_reading(alphas: np.ndarray, leave: Any) -> np.ndarray:

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from .. import dense
 from .._jit import kernel
 from ..certify.records import Assumption, MistakeCertificate, Status
 from ..errors import DataError
@@ -254,7 +255,7 @@ class KernelPerceptronModel:
             return MistakeCertificate(status=Status.PROVEN, assumptions=(kept,), bound=0.0, **told)
         rows, signs = head.rows[:mistakes], head.signs[:mistakes]
         some = np.unique(np.linspace(0, mistakes - 1, min(mistakes, FACTORED)).astype(int))
-        values, Q = np.linalg.eigh((gram(self.shape, rows[some]) + self.extra) * signs[some] * signs[some][:, None])
+        values, Q = dense.eigh((gram(self.shape, rows[some]) + self.extra) * signs[some] * signs[some][:, None])
         if values[0] < -1e-8 * values[-1]:
             positive = Assumption("the kernel is an inner product", False, float(values[0]), 0.0, "use another kernel")
             return MistakeCertificate(

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from .. import dense
 from ..certify.monotone import MonotoneCertificate, monotone
 from ..certify.records import Assumption, Status
 from ..threads import one_blas_thread
@@ -84,7 +85,7 @@ def fit_mixture(
         rows = len(y) if weights is None else int(np.count_nonzero(weights))
         while len(lines) < starts and rows >= size:
             chosen = rng.choice(len(y), size, replace=False, p=chance)
-            lines.append(np.linalg.lstsq(_with_intercept(X[chosen], fit_intercept), y[chosen], rcond=1e-12)[0])
+            lines.append(dense.lstsq(_with_intercept(X[chosen], fit_intercept), y[chosen], rcond=1e-12)[0])
         fits = [_climb(table, y, weights, theta, floor, tol, max_iter) for theta in lines[: max(starts, 1)]]
     best = max(fits, key=lambda fit: (not fit.degenerate, fit.log_likelihood))
     best.certificate = _certificate(best, fits, table)

@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 
+from .. import dense
 from ..certify.monotone import MonotoneCertificate, monotone
 from ..certify.records import Assumption, Status
 from ..errors import DataError, UsageError
@@ -63,7 +64,7 @@ class Table:
         self.mean = np.average(X, axis=0, weights=weights) if fit_intercept else np.zeros(X.shape[1])
         self.gram = self._gram(None, weights)
         unit = np.sqrt(np.maximum(np.diagonal(self.gram), 1e-300))
-        values, vectors = np.linalg.eigh(self.gram / unit / unit[:, None])
+        values, vectors = dense.eigh(self.gram / unit / unit[:, None])
         kept = values > 1e-13 * values[-1]
         self.rank = int(kept.sum())
         self.inverse = (vectors[:, kept] / values[kept]) @ vectors[:, kept].T / unit / unit[:, None]

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from .. import dense
 from ..errors import UsageError
 
 GRID, DEPTH = 15, 1e-4  # penalties tried by cross-validation, evenly in the logarithm, and how far down they go
@@ -131,7 +132,7 @@ def one_fit(asked: Any, loss: str, X: np.ndarray, y: np.ndarray, weights: Any, s
 def least_squares_start(X: np.ndarray, y: np.ndarray) -> tuple[tuple[np.ndarray, float], float]:
     """((coefficients, intercept), delta): where Huber's loss starts, and 1.345 robust deviations of the residuals."""
     centre, level = X.mean(axis=0), float(y.mean())
-    coef = np.linalg.lstsq(X - centre, y - level, rcond=None)[0]
+    coef = dense.lstsq(X - centre, y - level, rcond=None)[0]
     residual = y - level - (X - centre) @ coef
     scale = 1.4826 * float(np.median(np.abs(residual - np.median(residual))))
     return (coef, level - float(centre @ coef)), 1.345 * scale or 1.345

@@ -10,6 +10,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
+from .. import dense
 from ..data.basis import Call, Function, Identity
 from ..data.formula import FittedBasis, Formula
 from ..data.polynomial import residual
@@ -163,7 +164,7 @@ class Basis(Saved, TransformerMixin, BaseEstimator):
             D = np.c_[np.ones(len(rows)), self.transform(rows)]
             low = np.c_[np.zeros(len(rows)), self.formula_.low_parts(rows, self._known(), list(terms))]
             left = residual(D, low, np.asarray(y, dtype=float), numbers)
-            exact = [c + Fraction(float(step)) for c, step in zip(exact, np.linalg.lstsq(D, left, rcond=None)[0])]
+            exact = [c + Fraction(float(step)) for c, step in zip(exact, dense.lstsq(D, left, rcond=None)[0])]
         intercept, coefficients = self.formula_.raw(list(terms), exact[1:], exact[0])
         return {"(intercept)": intercept} | coefficients
 

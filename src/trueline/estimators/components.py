@@ -9,6 +9,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
+from .. import dense
 from ..engines import engine_of
 from ..errors import DataError, UsageError
 from ..onepass.components import Components, certified, certified_rows, from_rows, randomised, spectrum
@@ -250,14 +251,14 @@ class PCA(Saved, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
 
     def get_precision(self) -> np.ndarray:
         """The inverse of ``get_covariance``."""
-        return np.linalg.inv(self.get_covariance())
+        return dense.inv(self.get_covariance())
 
     def score_samples(self, X: Any) -> np.ndarray:
         """Log-likelihood of each row under the probabilistic model."""
         refuse_there(X, "a likelihood", "give a sample of the rows, computed first")
         Z = self._rows(X) - self.mean_
         precision = self.get_precision()
-        sign = np.linalg.slogdet(precision)[1]
+        sign = dense.slogdet(precision)[1]
         return -0.5 * (np.einsum("ij,ij->i", Z @ precision, Z) + self.n_features_in_ * np.log(2 * np.pi) - sign)
 
     def score(self, X: Any, y: Any = None) -> float:

@@ -11,6 +11,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from .. import dense
+
 
 def active_set_path(
     C: np.ndarray, c: np.ndarray, n: float, alphas: np.ndarray, l1_ratio: float = 1.0, *, most: int = 0
@@ -80,13 +82,13 @@ def _stationary(
     G[np.diag_indices(len(active))] += l2
     scale = np.sqrt(np.diagonal(G))
     try:
-        lower = np.linalg.cholesky(G / scale / scale[:, None])
+        lower = dense.cholesky(G / scale / scale[:, None])
     except np.linalg.LinAlgError:
         return None
     if np.diagonal(lower).min() < 1e-6:
         return None
     right = (c[active] - l1 * np.sign(w[active])) / scale
-    return np.linalg.solve(G / scale / scale[:, None], right) / scale
+    return dense.solve(G / scale / scale[:, None], right) / scale
 
 
 def _walk(w: np.ndarray, active: np.ndarray, target: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:

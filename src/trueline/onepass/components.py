@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from .. import dense
 from ..certify.records import Assumption, Certificate, ExactCertificate, Status, from_dict
 from ..doubled import UNIT
 from .digits import digits_of, rounding_squares
@@ -85,7 +86,7 @@ class Components:
 
 def spectrum(part: Part, d: int) -> tuple[np.ndarray, np.ndarray]:
     """(eigenvalues of the covariance, components as rows), largest first."""
-    values, vectors = np.linalg.eigh(part.products[0][:d, :d])
+    values, vectors = dense.eigh(part.products[0][:d, :d])
     return np.maximum(values[::-1], 0.0) / (part.weight[0] - 1), with_signs(vectors[:, ::-1].T)
 
 
@@ -95,8 +96,8 @@ def randomised(part: Part, d: int, count: int, seed: Any, iterations: int = _ITE
     random = seed if hasattr(seed, "standard_normal") else np.random.default_rng(seed)
     Q = random.standard_normal((d, min(d, count + _EXTRA)))
     for _ in range(iterations):
-        Q = np.linalg.qr(C @ Q)[0]
-    values, small = np.linalg.eigh(Q.T @ C @ Q)
+        Q = dense.qr(C @ Q)[0]
+    values, small = dense.eigh(Q.T @ C @ Q)
     vectors = (Q @ small)[:, ::-1].T[:count]
     return np.maximum(values[::-1][:count], 0.0) / (part.weight[0] - 1), with_signs(vectors)
 
@@ -104,7 +105,7 @@ def randomised(part: Part, d: int, count: int, seed: Any, iterations: int = _ITE
 def from_rows(X: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """(mean, eigenvalues, components) by the SVD of centred rows: for tables wider than long."""
     mean = X.mean(axis=0)
-    _, s, Vt = np.linalg.svd(X - mean, full_matrices=False)
+    _, s, Vt = dense.svd(X - mean, full_matrices=False)
     return mean, s**2 / (len(X) - 1), with_signs(Vt)
 
 

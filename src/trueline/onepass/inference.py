@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .. import doubled
+from .. import dense, doubled
 from ..errors import DataError, UsageError, nearest
 from .digits import rounding_squares
 from .distributions import f_upper, t_quantile
@@ -170,13 +170,13 @@ class Inference:
             )
         off = L @ self.estimates - value
         middle = L @ self.unscaled @ L.T
-        if np.linalg.matrix_rank(L) < len(L) or not (np.diagonal(middle) > 0).all():
+        if dense.matrix_rank(L) < len(L) or not (np.diagonal(middle) > 0).all():
             raise UsageError(
                 "a contrast is of terms that were not dropped, has a weight other than 0, and several do not repeat "
                 "each other",
                 where="contrast",
             )
-        return self._f(float(off @ np.linalg.solve(middle, off)), len(L))
+        return self._f(float(off @ dense.solve(middle, off)), len(L))
 
     @property
     def variance_inflation(self) -> np.ndarray:

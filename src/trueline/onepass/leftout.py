@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from .. import dense
 from ..threads import one_blas_thread, stream
 
 if TYPE_CHECKING:
@@ -146,7 +147,7 @@ def _cost(path: RidgePath, alphas: np.ndarray, size: np.ndarray, plain: np.ndarr
 
 def _thin(matrix: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Two factors whose product is the matrix; functions of a penalty are much alike, so they are narrow."""
-    U, s, V = np.linalg.svd(matrix, full_matrices=False)
+    U, s, V = dense.svd(matrix, full_matrices=False)
     kept = max(1, int((s > _THIN * s[0]).sum()))
     return U[:, :kept] * s[:kept], V[:kept]
 

@@ -16,6 +16,7 @@ import mmap
 
 import numpy as np
 
+from .. import dense
 from .._jit import kernel
 from .triangle import append_columns, remove_column, solve_lower, solve_upper
 
@@ -294,7 +295,7 @@ class ActiveSet:
         M = self.G[np.maximum.outer(chosen, chosen), np.minimum.outer(chosen, chosen)]
         M[np.diag_indices(k)] *= 1.0 + ridge
         M[np.diag_indices(k)] += mu
-        L = np.linalg.cholesky(M)
+        L = dense.cholesky(M)
         for i in range(k):
             self.U[i, i:k] = L[i:, i]
         solve_lower(self.U, k, self.c[chosen], self.half[0])

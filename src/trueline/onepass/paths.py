@@ -14,13 +14,13 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from .. import dense
 from ..certify.lasso import LassoGaps, lasso_gaps
 from ..threads import spread
 from .activeset import active_set_path
 from .moments import Moments
 from .newtonset import ActiveSet
 from .parts import Part
-from .solve import alone
 from .squares import products_of
 
 _AT_ONCE = 80  # columns: below, active sets in NumPy alone are done before Numba would be imported
@@ -38,8 +38,7 @@ class RidgePath:
         self.part, self.d, self.fit_intercept = part, d, fit_intercept
         self.gram = H[:d, :d]
         outer = self.scales[:, None] * self.scales
-        with alone(d):
-            self.values, self.vectors = np.linalg.eigh(self.gram / outer)
+        self.values, self.vectors = dense.eigh(self.gram / outer)
         self.values = np.maximum(self.values, 0.0)
         self.right = H[:d, d:] / self.scales[:, None]
         self.rotated = self.vectors.T @ self.right
@@ -114,7 +113,7 @@ def gram_path(
     C, c = np.ascontiguousarray(C, dtype=float), np.ascontiguousarray(c, dtype=float)
     penalties, l1_ratio = np.asarray(alphas, dtype=float), max(float(l1_ratio), 1e-9)  # no L1 part: solved next to it
     if len(c) < _AT_ONCE and not compiled and not positive:
-        with alone(len(c)):
+        with dense.alone(len(c)):
             found = active_set_path(C, c, n, penalties, l1_ratio)
         if found is not None:
             gaps = gram_gaps(C, c, yy, n, found, penalties, l1_ratio)

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from .. import dense
 from ..certify.records import Assumption, ExactCertificate, Status
 from ..doubled import UNIT
 from ..errors import DataError
@@ -59,7 +60,7 @@ def by_rows(
     constant = lengths <= 2 * UNIT * raw
     A[:, constant] = 0.0
     unit = np.where(constant, 1.0, lengths)
-    U, s, Vt = np.linalg.svd(A / unit, full_matrices=False)
+    U, s, Vt = dense.svd(A / unit, full_matrices=False)
     raw = np.where(constant, 0.0, raw / unit)
     floor = 2 * UNIT * np.sqrt((raw**2).sum() + d)
     found = int((s > max(floor, UNIT * s.max(initial=0.0))).sum())
@@ -79,13 +80,13 @@ def by_rows(
         return dataclasses.replace(inner, coef=coef, proof=lambda: proof)
     inverse = (Vt[:found].T / s[:found] ** 2) @ Vt[:found] / (unit[:, None] * unit)
     if method == "qr" and found == d and n >= d:
-        Q, R = np.linalg.qr(A)
-        beta = np.linalg.solve(R, Q.T @ B) if d else np.zeros((0, B.shape[1]))
+        Q, R = dense.qr(A)
+        beta = dense.solve(R, Q.T @ B) if d else np.zeros((0, B.shape[1]))
     elif found == d:
         beta = (Vt.T @ ((U.T @ B) / s[:, None])) / unit[:, None]
     else:
         # Least norm in the units given, so the columns are not scaled here.
-        U, s, Vt = np.linalg.svd(A, full_matrices=False)
+        U, s, Vt = dense.svd(A, full_matrices=False)
         beta = Vt[:found].T @ ((U[:, :found].T @ B) / s[:found, None])
     rss = ((B - A @ beta) ** 2).sum(axis=0)
     intercept = level - mean @ beta
@@ -93,7 +94,7 @@ def by_rows(
     if dropped:
         # The condition that is told is that of the columns which the others do not explain, as on the error-free road.
         kept = np.setdiff1d(np.arange(d), dropped)
-        values = np.linalg.svd((A / unit)[:, kept], compute_uv=False)
+        values = dense.svd((A / unit)[:, kept], compute_uv=False)
         condition = float(values[0] / values[-1]) if len(values) else 1.0
         certificate = dataclasses.replace(certificate, condition_number=condition)
         certificate = _degenerate(certificate, terms, dropped, rank)
@@ -201,7 +202,7 @@ def nonnegative(
     lengths = np.sqrt(np.diagonal(H))
     for t in range(k):
         G = H[:d, :d] + penalties[t] * np.eye(d)
-        values, vectors = np.linalg.eigh(G)
+        values, vectors = dense.eigh(G)
         good = values > values[-1] * d * UNIT if d else values > 0
         root = np.sqrt(values[good])
         # ‖Rβ − q‖² = βᵀGβ − 2β·c + …, with R = √Λ Vᵀ, so the rows themselves are not needed.
@@ -239,4 +240,4 @@ def nonnegative(
 
 def singular_values(part: Part, d: int, fit_intercept: bool) -> np.ndarray:
     """Singular values of the (centred) columns, from their products."""
-    return np.sqrt(np.maximum(np.linalg.eigvalsh(products_of(part, fit_intercept)[0][:d, :d])[::-1], 0.0))
+    return np.sqrt(np.maximum(dense.eigvalsh(products_of(part, fit_intercept)[0][:d, :d])[::-1], 0.0))

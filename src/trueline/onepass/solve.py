@@ -11,23 +11,20 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from contextlib import AbstractContextManager, nullcontext
 from math import fsum
 from typing import Any
 
 import numpy as np
 
-from .. import doubled
+from .. import dense, doubled
 from .._jit import kernel
 from ..doubled import add_single, divide, subtract_product, two_prod
-from ..threads import one_blas_thread
 
 Pair = tuple[np.ndarray, np.ndarray]
 
 # Beyond this condition number of the scaled Gram matrix, refinement from a float64 factor is not relied upon.
 _REFINABLE = 1e10
 _LOST = 2.0**-102  # of the columns' squares, in the elimination itself
-_FEW, _MANY = 32, 256  # columns: BLAS takes no threads below, and needs them above
 _COMPILE_FROM = 160  # columns: below, NumPy's elimination is done before Numba would be imported
 
 _scalar_subtract_product = kernel(doubled.subtract_product)
@@ -96,7 +93,7 @@ class Factor:
         for column, (j, gamma) in enumerate(self.combinations.items()):
             null[:, column] = -gamma * self.scale / self.scale[j]
             null[j, column] = 1.0
-        share = np.linalg.lstsq(null, beta[0], rcond=None)[0]
+        share = dense.lstsq(null, beta[0], rcond=None)[0]
         return doubled.two_sum(beta[0] - null @ share, np.zeros_like(beta[0]))
 
     def _refined(self, ch: np.ndarray, cl: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray] | None:
@@ -200,9 +197,9 @@ def factored(
         return Factor(exponents, scaled, np.ones(0, bool), np.zeros((0, 0)), 1.0, {}, None)
     if positive.all() and (most is None or d <= most):
         try:
-            with alone(d):
+            with dense.alone(d):
                 bound, number = _bound(scaled[0], condition)
-                inverse = np.linalg.inv(scaled[0]) if bound < _REFINABLE else None
+                inverse = dense.inv(scaled[0]) if bound < _REFINABLE else None
             if inverse is not None:
                 return Factor(exponents, scaled, np.ones(d, bool), inverse * outer, number, {}, None)
         except np.linalg.LinAlgError:
@@ -219,18 +216,13 @@ def factored(
     return factor
 
 
-def alone(columns: int) -> AbstractContextManager[None]:
-    """BLAS on one thread for matrices that gain nothing from more: these would keep a core busy waiting afterwards."""
-    return one_blas_thread() if _FEW < columns <= _MANY else nullcontext()
-
-
 def _bound(scaled: np.ndarray, condition: bool) -> tuple[float, float]:
     """(about the condition number of the Gram matrix, exactly that of the columns or NaN); refuses what is not positive."""
     if not condition:
-        L = np.linalg.cholesky(scaled)
+        L = dense.cholesky(scaled)
         return float(np.abs(scaled).sum(axis=0).max() / np.diagonal(L).min() ** 4), np.nan
     length = np.sqrt(np.diagonal(scaled))
-    values = np.linalg.eigvalsh(scaled / (length[:, None] * length))
+    values = dense.eigvalsh(scaled / (length[:, None] * length))
     if not values[0] > 0:
         raise np.linalg.LinAlgError
     ratio = float(values[-1] / values[0])
@@ -242,8 +234,8 @@ def _condition(scaled: np.ndarray, inverse: np.ndarray) -> float:
     if len(scaled) == 0:
         return 1.0
     length = np.sqrt(np.diagonal(scaled))
-    largest = np.linalg.eigvalsh(scaled / (length[:, None] * length))[-1]
-    smallest = np.linalg.eigvalsh(inverse * (length[:, None] * length))[-1]
+    largest = dense.eigvalsh(scaled / (length[:, None] * length))[-1]
+    smallest = dense.eigvalsh(inverse * (length[:, None] * length))[-1]
     return float(np.sqrt(max(largest * smallest, 1.0)))
 
 

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from .. import dense
 from .inputs import squared_norms
 
 BLOCK = 1024
@@ -144,7 +145,7 @@ def best(G: np.ndarray, ridge: float, intercept: bool, few: np.ndarray | None = 
         u[first:] = Z.T @ solve(Z @ Z.T + ridge * np.eye(len(Z)), y)
     elif len(Z):
         scale = 1.0 / np.sqrt(np.maximum(A.diagonal(), np.finfo(float).tiny))
-        u[first:] = scale * np.linalg.lstsq(Z * scale, y, rcond=None)[0]
+        u[first:] = scale * dense.lstsq(Z * scale, y, rcond=None)[0]
     return u
 
 
@@ -156,7 +157,7 @@ def solve(A: np.ndarray, b: np.ndarray) -> np.ndarray:
     scaled = A * scale * scale[:, None]
     found = _far_from_singular(scaled, scale * b)
     if found is None:
-        values, vectors = np.linalg.eigh(scaled)
+        values, vectors = dense.eigh(scaled)
         kept = values > len(A) * np.finfo(float).eps * max(values[-1], 0.0)
         found = vectors[:, kept] @ ((vectors[:, kept].T @ (scale * b)) / values[kept])
     return np.asarray(scale * found)
@@ -166,13 +167,14 @@ def _far_from_singular(scaled: np.ndarray, right: np.ndarray) -> np.ndarray | No
     """The solution by Cholesky, or None where a pivot is so small that a longer way is worth it."""
     if len(scaled) <= 100:  # not worth SciPy's import
         try:
-            pivots = np.linalg.cholesky(scaled).diagonal()
+            pivots = dense.cholesky(scaled).diagonal()
         except np.linalg.LinAlgError:
             return None
-        return np.linalg.solve(scaled, right) if pivots.min() > 1e-5 else None
+        return dense.solve(scaled, right) if pivots.min() > 1e-5 else None
     from scipy.linalg import lapack
 
-    factor, wrong = lapack.dpotrf(scaled, lower=1, clean=0)
-    if wrong or not factor.diagonal().min() > 1e-5:
-        return None
-    return np.asarray(lapack.dpotrs(factor, right, lower=1)[0])
+    with dense.alone(len(scaled)):
+        factor, wrong = lapack.dpotrf(scaled, lower=1, clean=0)
+        if wrong or not factor.diagonal().min() > 1e-5:
+            return None
+        return np.asarray(lapack.dpotrs(factor, right, lower=1)[0])

@@ -21,6 +21,8 @@ from typing import Any
 
 import numpy as np
 
+from .. import dense
+
 WINDOW = 256  # labels
 KEPT = 64  # windows
 WIDEST = WINDOW // 2  # columns and intercept of a window's own comparator
@@ -95,7 +97,7 @@ def best_fixed(X: np.ndarray, y: np.ndarray, w: np.ndarray) -> tuple[float, floa
     t = (y - (w @ y) / w.sum()) * root
     G = Z.T @ Z
     G[np.diag_indices_from(G)] += 1e-10  # columns may repeat each other
-    left = t - Z @ np.linalg.solve(G, Z.T @ t)
+    left = t - Z @ dense.solve(G, Z.T @ t)
     return float(left @ left), float(t @ t)
 
 
@@ -121,7 +123,7 @@ def best_logistic(X: np.ndarray, y: np.ndarray, w: np.ndarray) -> tuple[float, f
         wrong = 1.0 / (1.0 + np.exp(np.clip(y * (Z @ u), -500.0, 500.0)))
         H = (Z * (w * wrong * (1.0 - wrong))[:, None]).T @ Z + np.diag(ridge)
         g = ridge * u - Z.T @ (w * y * wrong)
-        step = np.linalg.solve(H, g)
+        step = dense.solve(H, g)
         for _ in range(60):
             then = losses(u - step) + 0.5 * float(ridge @ (u - step) ** 2)
             if then <= now or np.abs(step).max() < 1e-9:
