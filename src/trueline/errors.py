@@ -5,6 +5,15 @@ from __future__ import annotations
 from typing import Any
 
 
+def printable(text: str) -> str:
+    r"""Control characters shown, never sent: a name must not move the cursor, paint the screen or begin a line.
+
+    >>> printable("a\x1b[2Jb")
+    'a\\x1b[2Jb'
+    """
+    return text if text.isprintable() else "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)
+
+
 class TruelineError(ValueError):
     """A refusal: one sentence that names the place and the remedy.
 
@@ -17,6 +26,7 @@ class TruelineError(ValueError):
     exit_code = 1
 
     def __init__(self, message: str, *, where: str | None = None) -> None:
+        message = printable(message)
         super().__init__(message)
         self.message = message
         self.where = where

@@ -67,10 +67,10 @@ def _run(argv: Sequence[str] | None) -> int:
 def _refuse(error: TruelineError, arguments: Sequence[str]) -> int:
     error.message = in_options(error.message)
     if "--json" in arguments:
-        import json
+        from .console import json_line
 
         try:
-            print(json.dumps(error.to_dict(), ensure_ascii=False), flush=True)
+            print(json_line(error.to_dict()), flush=True)
             return error.exit_code
         except OSError:  # standard output itself is what cannot be written
             _silence()

@@ -45,7 +45,19 @@ def say(text: str) -> None:
 
 def emit(record: Any) -> None:
     """One JSON object on one line of standard output: full precision, null for what is not a finite number."""
-    print(json.dumps(plain(record), ensure_ascii=False), flush=True)
+    print(json_line(plain(record)), flush=True)
+
+
+def json_line(record: Any) -> str:
+    r"""JSON on one line, in which every character that a terminal could obey is an escape.
+
+    >>> print(json_line({"a": "ü\x9b2J"}))
+    {"a": "ü\u009b2J"}
+    """
+    text = json.dumps(record, ensure_ascii=False)
+    if text.isprintable():
+        return text
+    return "".join(c if c.isprintable() else json.dumps(c)[1:-1] for c in text)
 
 
 def plain(value: Any) -> Any:

@@ -17,7 +17,8 @@ def draw(found: dict[str, Any]) -> Any:
 
     from matplotlib.figure import Figure
 
-    from ..report.text import clip, printable
+    from ..errors import printable
+    from ..report.text import clip
 
     ranked = [row for row in found["methods"] if row["cross_validated"] is not None]
     absent = [row["method"] for row in found["methods"] if row["cross_validated"] is None]

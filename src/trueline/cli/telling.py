@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from ..report.text import NAMES, align, by_class, columns_of, name_room, number, p_value, printable, table
+from ..errors import printable
+from ..report.text import NAMES, align, by_class, columns_of, name_room, number, p_value, table
 from .console import paint
 
 SHOWN = 60  # rows of a coefficient table on the screen; --json and the report have more

@@ -5,7 +5,6 @@ from __future__ import annotations
 import ctypes
 import math
 import os
-import re
 import shutil
 import subprocess
 import tempfile
@@ -14,52 +13,25 @@ from typing import Any
 
 import numpy as np
 
+from ..errors import ModelError
+from .escape import c_fields, c_text, comment
 from .infix import C, CannotRun, c_number, one_score, terms
 from .plan import Input, Plan
 
 DAYS = ": days since 1970-01-01, fractions for the time of day"
 
 
-def c_name(name: str, taken: set[str]) -> str:
-    """A C identifier near the column's name, not used so far."""
-    base = re.sub(r"[^0-9a-zA-Z_]", "_", name)
-    base = f"c_{base}" if not base or base[0].isdigit() or base in _C_WORDS or base.startswith("_") else base
-    made, at = base, 2
-    while made in taken:
-        made, at = f"{base}_{at}", at + 1
-    taken.add(made)
-    return made
-
-
-_C_WORDS = {
-    "auto", "break", "case", "char", "const", "continue", "default", "do", "double", "else", "enum", "extern", "float",
-    "for", "goto", "if", "inline", "int", "long", "register", "restrict", "return", "short", "signed", "sizeof", "static",
-    "struct", "switch", "typedef", "union", "unsigned", "void", "volatile", "while", "row", "score",
-}  # fmt: skip
-
-
-def c_names(plan: Plan) -> list[str]:
-    taken: set[str] = set()
-    return [c_name(column.name, taken) for column in plan.inputs]
-
-
-def c_string(text: str) -> str:
-    """A C string literal, byte by byte where it is not plain ASCII."""
-    plain = "".join(chr(b) if 32 <= b < 127 and chr(b) not in '"\\?' else f"\\{b:03o}" for b in text.encode())
-    return f'"{plain}"'
-
-
 def write_c(plan: Plan, table: str = "") -> bytes:
     """A struct of the columns and two functions; NAN is a missing number, NULL a missing text, NAN comes back for both
     where the model does not take them, and for a level never seen."""
     one_score(plan, "c")
-    names = c_names(plan)
+    names = c_fields(column.name for column in plan.inputs)
     fields = [
-        f"    {'const char *' if c.kind == 'category' else 'double '}{name}; /* {re.sub(r'[*/]', '?', c.name)}{DAYS if c.kind == 'date' else ''} */"
-        for name, c in zip(names, plan.inputs)
+        f"    {'const char *' if c.kind == 'category' else 'double '}{field}; /* {comment(c.name)}{DAYS if c.kind == 'date' else ''} */"
+        for field, c in zip(names, plan.inputs)
     ]
     lines = [
-        f"/* Predicts {re.sub(r'[*/]', '?', plan.target)}; written by trueline. Weights are hexadecimal, so that no digit is lost. */",
+        f"/* Predicts {comment(plan.target)}; written by trueline. Weights are hexadecimal, so that no digit is lost. */",
         "#include <math.h>",
         "#include <string.h>",
         "",
@@ -77,11 +49,11 @@ def write_c(plan: Plan, table: str = "") -> bytes:
         lines += ["double trueline_score(const trueline_row *row) {",
                   f"    double total[{len(starts)}] = {{{', '.join(starts)}}};"]  # fmt: skip
     refuse = "return -1;" if plan.outputs > 1 else "return NAN;"
-    for at, (name, column) in enumerate(zip(names, plan.inputs)):
+    for at, (field, column) in enumerate(zip(names, plan.inputs)):
         lines += (
-            _value(at, name, column, refuse)
+            _value(at, field, column, refuse)
             if plan.formula is not None
-            else _c_column(name, column, len(starts), refuse)
+            else _c_column(field, column, len(starts), refuse)
         )
     if plan.formula is not None:
         lines += [f"    total[{k}] += {' + '.join(terms(plan, k, C))};" for k in range(len(plan.intercepts))]
@@ -95,7 +67,7 @@ def write_c(plan: Plan, table: str = "") -> bytes:
         lines.append(f"    score += {c_number(share)} * {inner};")
     lines += ["    return score;", "}", ""]
     ending = {
-        "logistic": f"/* the probability of {c_string(str(plan.classes[-1] if plan.classes else 1))} */\n",
+        "logistic": f"/* the probability of {comment(plan.classes[-1] if plan.classes else 1)} */\n",
     }.get(plan.link, "")
     result = {"logistic": "1.0 / (1.0 + exp(-s))", "log": "exp(s)", "sign": "s > 0.0 ? 1.0 : 0.0"}.get(plan.link, "s")
     lines.append(
@@ -107,7 +79,7 @@ def write_c(plan: Plan, table: str = "") -> bytes:
 def _c_classes(plan: Plan) -> list[str]:
     """The likeliest class by its number, and the probability of each."""
     count = plan.outputs
-    called = ", ".join(f"{k} is {c_string(str(label))}" for k, label in enumerate(plan.classes)).replace("*/", "* /")
+    called = ", ".join(f"{k} is {comment(label)}" for k, label in enumerate(plan.classes))
     return [
         f"/* {called}; -1 where the row is refused. */",
         "int trueline_predict(const trueline_row *row, double *probability) {",
@@ -123,28 +95,28 @@ def _c_classes(plan: Plan) -> list[str]:
     ]
 
 
-def _c_column(name: str, column: Input, pieces: int, refuse: str) -> list[str]:
+def _c_column(field: str, column: Input, pieces: int, refuse: str) -> list[str]:
     def add(values: Any) -> str:
         return " ".join(f"total[{k}] += {c_number(v)};" for k, v in enumerate(values))
 
     absent = refuse if column.missing is None else add(column.missing)
     if column.kind == "category":
-        chain = [f"    if (!row->{name}) {{ {absent} }}"]
+        chain = [f"    if (!row->{field}) {{ {absent} }}"]
         for k, level in enumerate(column.levels):
-            chain.append(f"    else if (!strcmp(row->{name}, {c_string(level)})) {{ {add(column.weights[:, k])} }}")
+            chain.append(f"    else if (!strcmp(row->{field}, {c_text(level)})) {{ {add(column.weights[:, k])} }}")
         chain.append(f"    else {{ {refuse if column.unseen is None else add(column.unseen)} }}")
         return chain
-    every = " ".join(f"total[{k}] += {c_number(column.weights[k, 0])} * row->{name};" for k in range(pieces))
-    return [f"    if (isnan(row->{name})) {{ {absent} }} else {{ {every} }}"]
+    every = " ".join(f"total[{k}] += {c_number(column.weights[k, 0])} * row->{field};" for k in range(pieces))
+    return [f"    if (isnan(row->{field})) {{ {absent} }} else {{ {every} }}"]
 
 
-def _value(at: int, name: str, column: Input, refuse: str) -> list[str]:
+def _value(at: int, field: str, column: Input, refuse: str) -> list[str]:
     """A column as the number x0, x1, …, or as an array of its levels' zeros and ones."""
     if column.kind != "category":
-        return [f"    double x{at} = row->{name};", f"    if (isnan(x{at})) {{ {refuse} }}"]
-    chain = [f"    double x{at}[{max(1, len(column.levels))}] = {{0.0}};", f"    if (!row->{name}) {{ {refuse} }}"]
+        return [f"    double x{at} = row->{field};", f"    if (isnan(x{at})) {{ {refuse} }}"]
+    chain = [f"    double x{at}[{max(1, len(column.levels))}] = {{0.0}};", f"    if (!row->{field}) {{ {refuse} }}"]
     for k, level in enumerate(column.levels):
-        chain.append(f"    else if (!strcmp(row->{name}, {c_string(level)})) {{ x{at}[{k}] = 1.0; }}")
+        chain.append(f"    else if (!strcmp(row->{field}, {c_text(level)})) {{ x{at}[{k}] = 1.0; }}")
     return [*chain, *([f"    else {{ {refuse} }}"] if column.unseen is None else [])]
 
 
@@ -152,7 +124,7 @@ def run_c(content: bytes, plan: Plan, rows: list[dict[str, Any]], table: str) ->
     compiler = shutil.which("cc") or shutil.which("gcc") or shutil.which("clang")
     if compiler is None:
         raise CannotRun("there is no C compiler here")
-    names = c_names(plan)
+    names = c_fields(column.name for column in plan.inputs)
     kinds = [ctypes.c_char_p if c.kind == "category" else ctypes.c_double for c in plan.inputs]
     fields = list(zip(names, kinds)) or [("unused", ctypes.c_double)]
     Row = type("Row", (ctypes.Structure,), {"_fields_": fields})
@@ -164,7 +136,8 @@ def run_c(content: bytes, plan: Plan, rows: list[dict[str, Any]], table: str) ->
             capture_output=True, text=True, env={**os.environ, "LC_ALL": "C"},
         )  # fmt: skip
         if made.returncode:
-            raise CannotRun(f"the C compiler failed: {made.stderr.strip().splitlines()[0][:120]}")
+            first = (made.stderr.strip().splitlines() or ["no reason"])[0][:120]
+            raise ModelError(f"the C compiler refuses the export: {first}; nothing was written", where="c")
         library_ = ctypes.CDLL(str(library))
         several = (ctypes.c_double * plan.outputs)()
         if plan.outputs == 1:

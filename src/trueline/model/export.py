@@ -1,7 +1,7 @@
 """Export: a model as SQL, JSON, ONNX, Python or C, each run here and checked to predict the same.
 
 The check draws rows from the model's own columns (every level, values of many sizes, missing ones where the model
-takes them), runs what was written, and compares with the record's prediction: the difference must stay within 1e-12
+takes them), parses and runs what was written, and compares with the record's prediction: the difference must stay within 1e-12
 of Σ|w_i x_i|. A target that cannot be run here (no compiler, no ONNX runtime) is said to be unchecked.
 """
 
@@ -50,6 +50,7 @@ def export(model: Any, to: str, *, table: str = "data", check: bool = True) -> E
     True
     """
     from .infix import CannotRun
+    from .parsed import CHECKS
     from .targets import TARGETS
 
     known: dict[str, tuple[Callable[..., bytes], Callable[..., Any]]] = TARGETS
@@ -70,6 +71,7 @@ def export(model: Any, to: str, *, table: str = "data", check: bool = True) -> E
         )
     write, run = known[to]
     content = write(plan, table)
+    CHECKS.get(to, lambda content, plan: None)(content, plan)
     if not check:
         return Export(to, content, None, 0, "not checked")
     rows = sample_rows(plan)

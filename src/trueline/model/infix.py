@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..errors import UsageError
+from .escape import python_value, sql_value
 from .plan import Input, Plan
 
 if TYPE_CHECKING:
@@ -59,7 +60,7 @@ _SAME = ("exp", "sqrt", "sin", "cos", "tanh", "log2", "log10", "log1p")
 PYTHON = Dialect(
     lambda value: repr(float(value)),
     lambda at, column: f"x{at}",
-    lambda at, column, k: f"x{at}[{column.levels[k]!r}]",
+    lambda at, column, k: f"x{at}[{python_value(column.levels[k])}]",
     {name: f"math.{name}({{x}})" for name in (*_SAME, "log")}
     | {"abs": "abs({x})", "square": "({x} * {x})", "sigmoid": "(0.5 + 0.5 * math.tanh(0.5 * {x}))"},
 )
@@ -79,23 +80,21 @@ _SQL_FUNCTIONS = {name: f"{name}({{x}})" for name in (*_SAME, "abs")} | {
 }
 
 
-def sql_dialect(
-    write: Callable[[Any], str], identifier: Callable[[str], str], literal: Callable[[Any], str]
-) -> Dialect:
-    """SQL with the way of writing numbers, names and texts that its target has."""
+def sql_dialect(write: Callable[[Any], str], of_row: Callable[[str], str]) -> Dialect:
+    """SQL with the way of writing numbers and columns that its target has."""
 
     def column(at: int, column: Input) -> str:
-        name = identifier(column.name)
+        name = of_row(column.name)
         if column.kind == "boolean":
             name = f"CASE WHEN {name} = TRUE THEN 1.0e0 WHEN {name} = FALSE THEN 0.0e0 END"
         return name
 
     def level(at: int, column: Input, k: int) -> str:
-        name = identifier(column.name)
+        name = of_row(column.name)
         others = f"{name} IS NOT NULL"
         if column.unseen is None:
-            others = f"{name} IN ({', '.join(literal(other) for other in column.levels)})"
-        return f"CASE WHEN {name} = {literal(column.levels[k])} THEN 1.0e0 WHEN {others} THEN 0.0e0 END"
+            others = f"{name} IN ({', '.join(sql_value(str(other)) for other in column.levels)})"
+        return f"CASE WHEN {name} = {sql_value(str(column.levels[k]))} THEN 1.0e0 WHEN {others} THEN 0.0e0 END"
 
     return Dialect(write, column, level, _SQL_FUNCTIONS)
 

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import TruelineError
+from .escape import onnx_name
 from .plan import Plan
 
 
@@ -28,11 +29,18 @@ def write(plan: Plan) -> bytes:
     inputs = []
     pieces = len(plan.intercepts)
 
+    columns = [onnx_name(column.name) for column in plan.inputs]
+    mark = "_"  # before every name of our own that is not an output: no column begins with it
+    while any(column.startswith(mark) for column in columns):
+        mark += "_"
+
     def keep(name: str, array: np.ndarray) -> str:
+        name = mark + name
         stored.append(numpy_helper.from_array(np.ascontiguousarray(array), name))
         return name
 
     def node(kind: str, given: list[str], out: str, **options: Any) -> str:
+        out = out if out in ("score", "prediction") else mark + out
         nodes.append(helper.make_node(kind, given, [out], **options))
         return out
 
@@ -61,12 +69,12 @@ def write(plan: Plan) -> bytes:
             refused if column.unseen is None else column.unseen,
         ]
         levels = list(column.levels)
-        node(
+        place = node(
             "LabelEncoder", [column.name], f"place_{at}", domain="ai.onnx.ml",
             keys_strings=[*levels, ""] if "" not in levels else levels,
             values_int64s=list(range(len(levels) + (0 if "" in levels else 1))), default_int64=len(levels) + 1,
         )  # fmt: skip
-        flat = node("Reshape", [f"place_{at}", keep(f"shape_{at}", np.array([-1], dtype=np.int64))], f"flat_{at}")
+        flat = node("Reshape", [place, keep(f"shape_{at}", np.array([-1], dtype=np.int64))], f"flat_{at}")
         part = node("Gather", [keep(f"levels_{at}", np.array(table, dtype=np.float64)), flat], f"part_{at}", axis=0)
         total = node("Add", [total, part], f"total_{at}")
     if numeric:

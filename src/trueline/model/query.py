@@ -17,6 +17,8 @@ from typing import Any
 
 import numpy as np
 
+from ..errors import ModelError
+from .escape import comment, sql_columns, sql_name, sql_value
 from .infix import CannotRun, number, one_score, sql_dialect, terms
 from .plan import Input, Plan
 
@@ -25,17 +27,9 @@ _TOKEN = re.compile(r"""'(?:[^']|'')*'|"(?:[^"]|"")*"|--[^\n]*|/\*.*?\*/""", re.
 _TOGETHER = 400  # terms of one sum: SQLite takes expressions 1,000 deep
 
 
-def identifier(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"'
-
-
 def of_row(name: str) -> str:
     """A column of the row at hand."""
-    return f"{ROW}.{identifier(name)}"
-
-
-def literal(text: Any) -> str:
-    return "'" + str(text).replace("'", "''") + "'"
+    return f"{ROW}.{sql_name(name)}"
 
 
 def qualified(expression: str) -> str:
@@ -58,7 +52,7 @@ def qualified(expression: str) -> str:
 def sql_terms(plan: Plan, piece: int) -> str:
     """intercept + Σ w·x of one piece."""
     if plan.formula is not None:
-        parts = terms(plan, piece, sql_dialect(number, of_row, literal))
+        parts = terms(plan, piece, sql_dialect(number, of_row))
     else:
         parts = [_sql_term(column, piece) for column in plan.inputs]
     parts = [number(plan.intercepts[piece]), *parts]
@@ -73,7 +67,7 @@ def _sql_term(column: Input, piece: int) -> str:
     absent = None if column.missing is None else number(column.missing[piece])
     if column.kind in ("category", "boolean"):
         if column.kind == "category":
-            cases = [f"WHEN {name} = {literal(level)} THEN {number(w)}" for level, w in zip(column.levels, weights)]
+            cases = [f"WHEN {name} = {sql_value(str(level))} THEN {number(w)}" for level, w in zip(column.levels, weights)]
         else:  # = TRUE: SQLite would take the text 'true' of an imported file for false
             cases = [f"WHEN {name} = TRUE THEN {number(weights[0])} WHEN {name} = FALSE THEN 0.0e0"]
         if absent is not None:
@@ -88,10 +82,10 @@ def _sql_term(column: Input, piece: int) -> str:
 def write_sql(plan: Plan, table: str) -> bytes:
     """A query: derived columns and the filter inside, the prediction outside."""
     one_score(plan, "sql")
-    source = f"{identifier(table)} AS {ROW}"
+    source = f"{sql_name(table)} AS {ROW}"
     for name, expression in plan.derive:  # one inside the other: an expression may use those before it
         # The bare * lets Polars see that a column is derived anew; it takes t.* for two columns of one name.
-        source = f"(SELECT {qualified(expression)} AS {identifier(name)}, * FROM {source}) AS {ROW}"
+        source = f"(SELECT {qualified(expression)} AS {sql_name(name)}, * FROM {source}) AS {ROW}"
     if plan.where:
         source = f"{source}\nWHERE {qualified(plan.where)}"
     return (_sql_dates(plan) + (_sql_classes if plan.outputs > 1 else _sql_one)(plan, source)).encode()
@@ -99,7 +93,7 @@ def write_sql(plan: Plan, table: str) -> bytes:
 
 def _selected(made: list[tuple[str, str]], source: str, line: str = " ") -> str:
     """Columns that are computed, by name, then the row's own."""
-    columns = ", ".join(f"{expression} AS {identifier(name)}" for name, expression in made)
+    columns = ", ".join(f"{expression} AS {sql_name(name)}" for name, expression in made)
     return f"SELECT {columns}, {ROW}.*{line}FROM {source}"
 
 
@@ -127,7 +121,7 @@ def _sql_one(plan: Plan, source: str) -> str:
 
 def _sql_classes(plan: Plan, source: str) -> str:
     """A score a class, their probabilities, and the class of the largest (of equal ones the first)."""
-    names = [f"score {label}" for label in plan.classes]
+    names = _score_names(plan)
     scores = [of_row(name) for name in names]
     chances = [
         f"1.0e0 / ({' + '.join(f'exp({other} - {own})' if other != own else '1.0e0' for other in scores)})"
@@ -139,37 +133,35 @@ def _sql_classes(plan: Plan, source: str) -> str:
         for k, own in enumerate(scores[:-1])
     ]
     cases.append(f"{scores[-1]} IS NOT NULL")
-    label = " ".join(f"WHEN {case} THEN {_sql_class(label)}" for case, label in zip(cases, plan.classes))
-    made = [(f"probability {label}", chance) for chance, label in zip(chances, plan.classes)]
+    label = " ".join(f"WHEN {case} THEN {sql_value(label)}" for case, label in zip(cases, plan.classes))
+    made = list(zip(sql_columns(f"probability {label}" for label in plan.classes), chances))
     inner = _inside([(name, sql_terms(plan, k)) for k, name in enumerate(names)], source)
     return _selected([*made, ("prediction", f"CASE {label} END")], inner, "\n")
 
 
 def _sql_dates(plan: Plan) -> str:
     """Databases count dates each in their own way: a comment says in what unit the query takes them."""
-    names = [identifier(column.name) for column in plan.inputs if column.kind == "date"]
+    names = [comment(column.name) for column in plan.inputs if column.kind == "date"]
     if not names:
         return ""
-    first = names[0].replace("\n", " ")
-    listed = ", ".join(names).replace("\n", " ")
     return (
-        f"-- {listed}: the number of days since 1970-01-01, fractions for the time of day.\n"
-        f"-- SQLite: julianday({first}) - 2440587.5; PostgreSQL: extract(epoch from {first}) / 86400.0\n"
+        f"-- {', '.join(names)}: the number of days since 1970-01-01, fractions for the time of day.\n"
+        f"-- SQLite: julianday({names[0]}) - 2440587.5; PostgreSQL: extract(epoch from {names[0]}) / 86400.0\n"
     )
+
+
+def _score_names(plan: Plan) -> list[str]:
+    return sql_columns(f"score {label}" for label in plan.classes)
 
 
 def _sql_link(plan: Plan, score: str) -> list[tuple[str, str]]:
     """The columns that the link makes of the score."""
     if plan.link == "log":
         return [("prediction", f"exp({score})")]
-    low, high = (_sql_class(label) for label in plan.classes)
+    low, high = (sql_value(label) for label in plan.classes)
     label = f"CASE WHEN {score} > 0 THEN {high} WHEN {score} <= 0 THEN {low} END"  # no class where there is no score
     chance = [("probability", f"1.0e0 / (1.0e0 + exp(-{score}))")] if plan.link == "logistic" else []
     return [*chance, ("prediction", label)]
-
-
-def _sql_class(value: Any) -> str:
-    return literal(value) if isinstance(value, str) else str(value)
 
 
 def run_sql(content: bytes, plan: Plan, rows: list[dict[str, Any]], table: str) -> np.ndarray:
@@ -179,22 +171,24 @@ def run_sql(content: bytes, plan: Plan, rows: list[dict[str, Any]], table: str) 
     # Derived columns are drawn like the others: what the database makes of their expressions is its own.
     bare = {**plan.__dict__, "where": None, "derive": ()}
     one = Plan(**bare) if plan.outputs > 1 else Plan(**bare | {"link": "identity"})
-    columns = ", ".join(identifier(c.name) for c in plan.inputs)
+    columns = ", ".join(sql_name(c.name) for c in plan.inputs)
     with sqlite3.connect(":memory:") as base:
         try:
-            base.execute(f"CREATE TABLE {identifier(table)} ({columns})")
+            base.execute(f"CREATE TABLE {sql_name(table)} ({columns})")
         except sqlite3.OperationalError as error:
             raise CannotRun(f"SQLite cannot hold the columns ({error})") from None
         marks = ", ".join("?" * len(plan.inputs))
         base.executemany(
-            f"INSERT INTO {identifier(table)} VALUES ({marks})", [[row[c.name] for c in plan.inputs] for row in rows]
+            f"INSERT INTO {sql_name(table)} VALUES ({marks})", [[row[c.name] for c in plan.inputs] for row in rows]
         )
-        wanted = [f"score {label}" for label in plan.classes] if plan.outputs > 1 else ["prediction"]
+        wanted = _score_names(plan) if plan.outputs > 1 else ["prediction"]
         try:
             query = base.execute(write_sql(one, table).decode())
             names = [column[0] for column in query.description]
             found = [[row[names.index(name)] for name in wanted] for row in query]
         except sqlite3.OperationalError as error:
+            if not re.search(r"no such function|too (many|large|big)", str(error)):
+                raise ModelError(f"SQLite refuses the export: {error}; nothing was written", where="sql") from None
             raise CannotRun(f"this SQLite cannot run it ({error})") from None
         try:
             base.execute(write_sql(Plan(**bare), table).decode())

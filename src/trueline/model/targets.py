@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from .cfunction import run_c, write_c
+from .escape import comment, json_bytes, python_value
 from .infix import PYTHON, terms
 from .plan import Input, Plan
 from .query import run_sql, write_sql
@@ -23,7 +24,7 @@ from .query import run_sql, write_sql
 def write_python(plan: Plan, table: str = "") -> bytes:
     """One function of a dictionary, with nothing but the standard library."""
     lines = [
-        f'"""Predicts {plan.target} from a dictionary of the columns; written by trueline."""',
+        f'"""Predicts {comment(plan.target)} from a dictionary of the columns; written by trueline."""',
         "import math",
         *_python_dates(plan),
         "",
@@ -36,23 +37,21 @@ def write_python(plan: Plan, table: str = "") -> bytes:
         added = [" + ".join(terms(plan, k, PYTHON)) for k in range(len(plan.intercepts))]
         lines.append(f"    total = [t + a for t, a in zip(total, [{', '.join(added)}])]")
     for column in plan.inputs if plan.formula is None else ():
-        lines.append(f"    value = row.get({column.name!r})")
+        lines.append(f"    value = row.get({python_value(column.name)})")
         absent = "raise ValueError" if column.missing is None else None
         lines.append("    if value is None or value != value:")
         if absent:
-            lines.append(f"        raise ValueError({f'column {column.name!r} is missing'!r})")
+            lines.append(f"        raise ValueError({python_value(f'column {column.name!r} is missing')})")
         else:
             assert column.missing is not None
             lines.append(f"        add = {column.missing.tolist()!r}")
         if column.kind == "category":
-            table_ = {level: column.weights[:, k].tolist() for k, level in enumerate(column.levels)}
-            lines.append(f"    elif value in (levels := {table_!r}):")
+            pairs = [f"{python_value(level)}: {column.weights[:, k].tolist()}" for k, level in enumerate(column.levels)]
+            lines.append(f"    elif value in (levels := {{{', '.join(pairs)}}}):")
             lines.append("        add = levels[value]")
             lines.append("    else:")
             if column.unseen is None:
-                lines.append(
-                    f"        raise ValueError({f'column {column.name!r} holds a level never seen: '!r} + repr(value))"
-                )
+                lines.append(f"        raise ValueError({_never(column)} + repr(value))")
             else:
                 lines.append(f"        add = {column.unseen.tolist()!r}")
         else:
@@ -72,7 +71,7 @@ def write_python(plan: Plan, table: str = "") -> bytes:
         "softmax": ["    e = [math.exp(v - max(s)) for v in s]", "    return [v / sum(e) for v in e]"],
         "log": ["    return math.exp(s[0])"],
         "sign": [
-            f"    classes = {list(plan.classes)!r}",
+            f"    classes = [{', '.join(map(python_value, plan.classes))}]",
             "    return classes[int(s[0] > 0)] if len(s) == 1 else classes[s.index(max(s))]",
         ],
     }.get(plan.link, ["    return s[0] if len(s) == 1 else s"])
@@ -81,7 +80,7 @@ def write_python(plan: Plan, table: str = "") -> bytes:
 
 def _python_dates(plan: Plan) -> list[str]:
     """In what unit the function takes dates, as in the query."""
-    names = [repr(column.name) for column in plan.inputs if column.kind == "date"]
+    names = [comment(column.name) for column in plan.inputs if column.kind == "date"]
     if not names:
         return []
     return [
@@ -95,18 +94,22 @@ def _python_columns(plan: Plan) -> list[str]:
     """Every column as a number x0, x1, …, or as a dictionary of its levels' zeros and ones."""
     lines = []
     for at, column in enumerate(plan.inputs):
-        lines += [f"    x{at} = row.get({column.name!r})"]
+        lines += [f"    x{at} = row.get({python_value(column.name)})"]
         lines += [
             f"    if x{at} is None or x{at} != x{at}:",
-            f"        raise ValueError({f'column {column.name!r} is missing'!r})",
+            f"        raise ValueError({python_value(f'column {column.name!r} is missing')})",
         ]
         if column.kind != "category":
             continue
+        levels = f"[{', '.join(map(python_value, column.levels))}]"
         if column.unseen is None:
-            never = f"column {column.name!r} holds a level never seen: "
-            lines += [f"    if x{at} not in {column.levels!r}:", f"        raise ValueError({never!r} + repr(x{at}))"]
-        lines += [f"    x{at} = {{level: float(level == x{at}) for level in {column.levels!r}}}"]
+            lines += [f"    if x{at} not in {levels}:", f"        raise ValueError({_never(column)} + repr(x{at}))"]
+        lines += [f"    x{at} = {{level: float(level == x{at}) for level in {levels}}}"]
     return lines
+
+
+def _never(column: Input) -> str:
+    return python_value(f"column {column.name!r} holds a level never seen: ")
 
 
 def run_python(content: bytes, plan: Plan, rows: list[dict[str, Any]], table: str) -> np.ndarray:
@@ -121,7 +124,7 @@ def run_python(content: bytes, plan: Plan, rows: list[dict[str, Any]], table: st
 def write_json(plan: Plan, table: str = "") -> bytes:
     from .export import as_json
 
-    return (as_json(plan) + "\n").encode()
+    return json_bytes(as_json(plan) + "\n")
 
 
 def run_json(content: bytes, plan: Plan, rows: list[dict[str, Any]], table: str) -> np.ndarray:

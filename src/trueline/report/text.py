@@ -7,6 +7,8 @@ import unicodedata
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from ..errors import printable
+
 NAMES = 24  # columns that names get before a table leaves out a spare column
 
 
@@ -180,11 +182,6 @@ def _first(text: str, size: int) -> str:
         if used > size:
             return text[:at]
     return text
-
-
-def printable(text: str) -> str:
-    """Control characters shown, never sent: a column's name must not move the cursor or paint the screen."""
-    return "".join(c if c.isprintable() else f"\\x{ord(c):02x}" for c in text)
 
 
 def bars(values: Sequence[float], size: int = 24) -> list[str]:
