@@ -279,7 +279,7 @@ def test_several_classes_in_c_name_their_numbers_and_refuse_what_the_model_refus
     )
     source, library = tmp_path / "m.c", tmp_path / "m.so"
     source.write_bytes(export(model, "c").content)
-    assert '0 is u, 1 is v_, 2 is w' in source.read_text()
+    assert "0 is u, 1 is v_, 2 is w" in source.read_text()
     flags = ["-std=c99", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC", "-o", str(library), str(source), "-lm"]
     subprocess.run(["cc", *flags], check=True)
     predict, chances = ctypes.CDLL(str(library)).trueline_predict, (ctypes.c_double * 3)()

@@ -74,10 +74,10 @@ def _refuse(error: TruelineError, arguments: Sequence[str]) -> int:
             return error.exit_code
         except OSError:  # standard output itself is what cannot be written
             _silence()
-    from .console import paint
+    from .console import paint, say
 
     message = " ".join(error.message.split())
-    print(f"{paint('trueline:', 'red', sys.stderr)} {message}", file=sys.stderr)
+    say(f"{paint('trueline:', 'red', sys.stderr)} {message}")
     return error.exit_code
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Annotated, Any
 
 from . import options
@@ -33,7 +34,7 @@ def compare(
     trueline compare houses.csv --target price --plot errors.png
     """
     from .comparing import compared
-    from .console import emit, paint, say
+    from .console import emit, paint, say, show
     from .output import check_apart, check_picture, check_place
 
     check_apart([report, plot], data)
@@ -53,10 +54,10 @@ def compare(
     if json:
         emit(found | {"report": report, "plot": plot})
         return
-    print(told(found))
+    show(told(found))
     for what, path in (("report", report), ("plot", plot)):
         if path is not None:
-            say(paint(f"{what} in {path}", "dim"))
+            say(paint(f"{what} in {path}", "dim", sys.stderr))
 
 
 BARS = 60  # columns of the longest bar

@@ -6,14 +6,18 @@ import contextlib
 import json
 import math
 import os
+import re
 import shutil
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, TextIO
 
+from ..errors import printable
+
 _drawn = False  # whether a bar stands on the terminal
 _CODES = {"bold": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33", "cyan": "36"}
+_PAINTED = re.compile(rf"(\n|\033\[(?:0|{'|'.join(_CODES.values())})m)")
 
 
 def colours(stream: TextIO | None = None) -> bool:
@@ -40,7 +44,16 @@ def width() -> int:
 
 def say(text: str) -> None:
     """A message to the person, on standard error."""
-    print(text, file=sys.stderr, flush=True)
+    show(text, sys.stderr)
+
+
+def show(text: str, stream: TextIO | None = None, end: str = "\n") -> None:
+    """Text for a person: lines and our own colours, every other control character as its escape."""
+    stream = sys.stdout if stream is None else stream
+    if not text.isprintable():
+        pieces = _PAINTED.split(text) if colours(stream) else re.split("(\n)", text)
+        text = "".join(piece if at % 2 else printable(piece) for at, piece in enumerate(pieces))
+    print(text, end=end, file=stream, flush=True)
 
 
 def emit(record: Any) -> None:
@@ -106,7 +119,7 @@ def _bar(label: str, done: int, total: int | None, seconds: float) -> None:
     global _drawn
     _drawn = True
     room = shutil.get_terminal_size((80, 24)).columns - 1
-    print(f"\r\033[K{label}: {speed}"[: room + 4], end="", file=sys.stderr, flush=True)
+    print("\r\033[K" + printable(f"{label}: {speed}")[:room], end="", file=sys.stderr, flush=True)
 
 
 def wipe() -> None:
@@ -133,7 +146,7 @@ def waiting(label: str | Callable[[], str]) -> Iterator[None]:
             if (spent := time.perf_counter() - began) > 1.0:
                 text = f"{label if isinstance(label, str) else label()}: {spent:.0f} s"
                 room = shutil.get_terminal_size((80, 24)).columns - 1
-                print(f"\r\033[K{text[:room]}", end="", file=sys.stderr, flush=True)
+                print(f"\r\033[K{printable(text)[:room]}", end="", file=sys.stderr, flush=True)
 
     clock = threading.Thread(target=tick, daemon=True)
     clock.start()

@@ -42,7 +42,7 @@ def demo(
 
     from ..demo import RENTS
     from ..errors import TruelineError
-    from .console import emit, paint, width
+    from .console import emit, paint, show, width
     from .telling import wrapped
 
     place = Path(folder)
@@ -55,8 +55,8 @@ def demo(
         command = [word.format(folder) for word in step.split()]
         if not json:
             for line in wrapped(why, width()):
-                print(f"\n{line}" if line[:1] != " " else line)
-            print(f"{paint('$ trueline ' + ' '.join(command), 'bold')}\n", flush=True)
+                show(f"\n{line}" if line[:1] != " " else line)
+            show(f"{paint('$ trueline ' + ' '.join(command), 'bold')}\n")
         _run(command, json)
     files = [
         str(place / name)
@@ -65,10 +65,10 @@ def demo(
     if json:
         emit({"files": files})
         return
-    print(f"\n{paint('Written', 'bold')}")
+    show(f"\n{paint('Written', 'bold')}")
     for file in files:
-        print(f"  {file}")
-    print(f"\n{paint('Try next', 'bold')}")
+        show(f"  {file}")
+    show(f"\n{paint('Try next', 'bold')}")
     for line in (
         f"open {folder}/rent.html in a browser",
         f"trueline inspect {folder}/rent.tl",
@@ -76,7 +76,7 @@ def demo(
         f"trueline compare {folder}/rents.csv --target rent",
         f"trueline export {folder}/rent.tl --to python",
     ):
-        print(f"  {line}")
+        show(f"  {line}")
 
 
 def _run(command: list[str], silent: bool) -> None:

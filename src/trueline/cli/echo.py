@@ -41,7 +41,7 @@ def echo(
     """
     from ..errors import UsageError
     from ..signal.files import cancel_files, write_demo
-    from .console import emit, paint, progress, say
+    from .console import emit, paint, progress, say, show
     from .output import check_apart, check_picture
 
     check_apart((output, plot), ("far.wav", "mic.wav") if demo else (far, mic))
@@ -64,7 +64,7 @@ def echo(
     if json:
         emit(numbers(report) | {"output": output, "plot": plot})
     else:
-        print(told(report, output, plot))
+        show(told(report, output, plot))
 
 
 def seconds(text: str) -> float:

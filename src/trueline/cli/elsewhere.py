@@ -91,7 +91,7 @@ def _dask(stack: contextlib.ExitStack, paths: list[str], kind: str, scheduler: s
         if progress:
             from .console import paint, say
 
-            say(paint(f"progress at {client.dashboard_link}", "dim"))
+            say(paint(f"progress at {client.dashboard_link}", "dim", sys.stderr))
     elif progress:
         from dask.diagnostics import ProgressBar
 

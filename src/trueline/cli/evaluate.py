@@ -25,7 +25,7 @@ def evaluate(
 
     trueline evaluate m.tl test.csv
     """
-    from .console import emit
+    from .console import emit, show
     from .models import open_model
 
     opened = open_model(model).taking(unseen)
@@ -34,7 +34,7 @@ def evaluate(
     if json:
         emit({"n": n, "target": column, "metrics": metrics})
     else:
-        print(told(metrics, n, column))
+        show(told(metrics, n, column))
 
 
 def measured(opened: Any, source: Any, column: str, weights: str | None) -> tuple[list[dict[str, Any]], int]:

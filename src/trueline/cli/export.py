@@ -60,6 +60,11 @@ def export(
         )
         return
     if output is None:
+        if sys.stdout.isatty() and not made.text.replace("\n", "").isprintable():
+            raise UsageError(
+                "a name in the export holds control characters, which a terminal would obey; give -o FILE",
+                where="output",
+            )
         sys.stdout.write(made.text.rstrip("\n") + "\n")
     checked = (
         made.note

@@ -89,12 +89,12 @@ def fit(
             options.check_classes(asked.source, target, where, asked.derive)
         fitted = run(asked)
     kept(fitted, data, output, report, asked.holdout)
-    if json:
-        from .console import emit
+    from .console import emit, show
 
+    if json:
         emit(record(fitted, output, report))
     elif not quiet:
-        print(told(fitted))
+        show(told(fitted))
         said(output, report)
 
 
@@ -120,9 +120,9 @@ def said(output: str | None, report: str | None) -> None:
     from .console import paint, say
 
     if output is not None:
-        say(paint(f"model in {output}", "dim"))
+        say(paint(f"model in {output}", "dim", sys.stderr))
     if report is not None:
-        say(paint(f"report in {report}", "dim"))
+        say(paint(f"report in {report}", "dim", sys.stderr))
 
 
 def statistics(fitted: Any) -> dict[str, float | None]:

@@ -14,7 +14,7 @@ def inspect(model: options.Model, json: options.Json = False) -> None:
 
     trueline inspect m.tl
     """
-    from .console import emit
+    from .console import emit, show
     from .models import open_model
 
     opened = open_model(model)
@@ -22,7 +22,7 @@ def inspect(model: options.Model, json: options.Json = False) -> None:
     if json:
         emit(found)
     else:
-        print(told(found))
+        show(told(found))
 
 
 def describe(opened: Any) -> dict[str, Any]:

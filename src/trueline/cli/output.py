@@ -177,10 +177,15 @@ def _chain(first: pl.DataFrame, rest: Iterator[pl.DataFrame]) -> Iterator[pl.Dat
 
 
 def _print_frames(frames: Iterator[pl.DataFrame], json: bool) -> int:
+    from .console import show
+
     rows = 0
     for at, frame in enumerate(frames):
         text = frame.write_ndjson() if json else frame.write_csv(include_header=at == 0)
-        sys.stdout.write(text)
+        if sys.stdout.isatty():
+            show(text, end="")
+        else:  # data for another program, to the byte
+            sys.stdout.write(text)
         rows += frame.height
     sys.stdout.flush()
     return rows

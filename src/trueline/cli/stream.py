@@ -188,7 +188,7 @@ class Printer:
             wipe()
             emit(row)
             return
-        from .console import wipe
+        from .console import show, wipe
 
         wipe()
         if not self.shown:
@@ -197,11 +197,11 @@ class Printer:
             chances = row["prediction"]
             row = row | {"prediction": row["classes"][max(range(len(chances)), key=chances.__getitem__)]}
         cells = [fitting(row.get(key), wide).rjust(wide) for key, wide in self.shown]
-        print(" ".join(cells).rstrip(), file=self.out, flush=True)
+        show(" ".join(cells).rstrip(), self.out)
 
     def head(self) -> None:
         """Choose the columns that the screen has room for, and print their heads."""
-        from .console import paint, width
+        from .console import paint, show, width
 
         room, heads = width(), dict(HEADS)
         for key in SPARE:
@@ -211,7 +211,7 @@ class Printer:
         self.shown = [(key, max(size, *map(len, head))) for key, head in heads.items()]
         for k in range(2):
             line = " ".join(heads[key][k].rjust(wide) for key, wide in self.shown)
-            print(paint(line.rstrip(), "bold", self.out), file=self.out)
+            show(paint(line.rstrip(), "bold", self.out), self.out)
 
     def left_out(self) -> str:
         """What the table had no room for, in a sentence."""
@@ -226,16 +226,16 @@ class Printer:
         if self.json:
             self.row(row)
             return
-        from .console import paint, say, width
+        from .console import paint, say, show, width
         from .telling import certificate_text, wrapped
 
         if not state.rows or state.rows[-1]["counter"] != row["counter"]:
             self.row(row)
         if gone := self.left_out():
-            print(paint("\n".join(wrapped(gone, width())), "dim", self.out), file=self.out)
-        print("", file=self.out)
+            show(paint("\n".join(wrapped(gone, width())), "dim", self.out), self.out)
+        show("", self.out)
         for line in wrapped(certificate_text(row["certificate"]), width()):
-            print(line, file=self.out)
+            show(line, self.out)
         if state.interrupted:
             say(
                 f"interrupted after {row['counter']:,} examples; all of them are learned"

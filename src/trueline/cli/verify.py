@@ -38,7 +38,7 @@ def verify(
     import numpy as np
 
     from ..certify.verify import verify as check
-    from .console import emit, paint, waiting
+    from .console import emit, paint, show, waiting
     from .models import open_model
     from .replaying import replayed
     from .rows import Named, training_rows
@@ -58,8 +58,8 @@ def verify(
     if json:
         emit(result.to_dict())
     else:
-        print(_table(result))
-        print(paint(f"{model}: {result}", "green" if result.ok else "red"))
+        show(_table(result))
+        show(paint(f"{model}: {result}", "green" if result.ok else "red"))
     return 0 if result.ok else 4
 
 

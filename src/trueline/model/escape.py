@@ -16,13 +16,13 @@ from ..errors import UsageError
 
 LONGEST = 60  # characters of a name in a comment or a C identifier
 
-C_RESERVED = frozenset(
-    """auto break case char const continue default do double else enum extern float for goto if inline int long register
+_RESERVED = """
+    auto break case char const continue default do double else enum extern float for goto if inline int long register
     restrict return short signed sizeof static struct switch typedef union unsigned void volatile while
     asm typeof alignas alignof bool constexpr false nullptr static_assert thread_local true typeof_unqual
     linux unix i386 row score total NULL NAN INFINITY EOF DOMAIN SING OVERFLOW UNDERFLOW PLOSS TLOSS MAXFLOAT
-    """.split()
-)
+    """
+C_RESERVED = frozenset(_RESERVED.split())
 _C_MACRO = re.compile(r"(?:FP|M|MATH|HUGE|SNAN|X)_|HUGE")
 
 

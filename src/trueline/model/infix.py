@@ -61,17 +61,17 @@ PYTHON = Dialect(
     lambda value: repr(float(value)),
     lambda at, column: f"x{at}",
     lambda at, column, k: f"x{at}[{python_value(column.levels[k])}]",
-    {name: f"math.{name}({{x}})" for name in (*_SAME, "log")}
+    {function: f"math.{function}({{x}})" for function in (*_SAME, "log")}
     | {"abs": "abs({x})", "square": "({x} * {x})", "sigmoid": "(0.5 + 0.5 * math.tanh(0.5 * {x}))"},
 )
 C = Dialect(
     c_number,
     lambda at, column: f"x{at}",
     lambda at, column, k: f"x{at}[{k}]",
-    {name: f"{name}({{x}})" for name in (*_SAME, "log")}
+    {function: f"{function}({{x}})" for function in (*_SAME, "log")}
     | {"abs": "fabs({x})", "square": "({x} * {x})", "sigmoid": "(0.5 + 0.5 * tanh(0.5 * {x}))"},
 )
-_SQL_FUNCTIONS = {name: f"{name}({{x}})" for name in (*_SAME, "abs")} | {
+_SQL_FUNCTIONS = {function: f"{function}({{x}})" for function in (*_SAME, "abs")} | {
     "log": "ln({x})",  # log is to base 10 in some dialects
     "sigmoid": "(1.0e0 / (1.0e0 + exp(-{x})))",
     "square": "(1.0e0 * {x} * {x})",  # whole numbers could overflow
@@ -84,17 +84,17 @@ def sql_dialect(write: Callable[[Any], str], of_row: Callable[[str], str]) -> Di
     """SQL with the way of writing numbers and columns that its target has."""
 
     def column(at: int, column: Input) -> str:
-        name = of_row(column.name)
+        cell = of_row(column.name)
         if column.kind == "boolean":
-            name = f"CASE WHEN {name} = TRUE THEN 1.0e0 WHEN {name} = FALSE THEN 0.0e0 END"
-        return name
+            cell = f"CASE WHEN {cell} = TRUE THEN 1.0e0 WHEN {cell} = FALSE THEN 0.0e0 END"
+        return cell
 
     def level(at: int, column: Input, k: int) -> str:
-        name = of_row(column.name)
-        others = f"{name} IS NOT NULL"
+        cell = of_row(column.name)
+        others = f"{cell} IS NOT NULL"
         if column.unseen is None:
-            others = f"{name} IN ({', '.join(sql_value(str(other)) for other in column.levels)})"
-        return f"CASE WHEN {name} = {sql_value(str(column.levels[k]))} THEN 1.0e0 WHEN {others} THEN 0.0e0 END"
+            others = f"{cell} IN ({', '.join(map(sql_value, column.levels))})"
+        return f"CASE WHEN {cell} = {sql_value(column.levels[k])} THEN 1.0e0 WHEN {others} THEN 0.0e0 END"
 
     return Dialect(write, column, level, _SQL_FUNCTIONS)
 

@@ -24,7 +24,23 @@ _NODES = (
     ast.Tuple, ast.Dict, ast.ListComp, ast.DictComp, ast.GeneratorExp, ast.comprehension, ast.Subscript, ast.NamedExpr,
 )  # fmt: skip
 _CALLED = {"score", "float", "int", "len", "max", "min", "sum", "abs", "zip", "repr", "ValueError"}
-_NAMES = _CALLED | {"math", "row", "total", "value", "add", "levels", "level", "classes", "s", "e", "t", "a", "b", "v", "w"}
+_NAMES = _CALLED | {
+    "math",
+    "row",
+    "total",
+    "value",
+    "add",
+    "levels",
+    "level",
+    "classes",
+    "s",
+    "e",
+    "t",
+    "a",
+    "b",
+    "v",
+    "w",
+}
 _ATTRIBUTES = {("math", name) for name in FUNCTIONS} | {("row", "get"), ("s", "index")}
 
 

@@ -63,20 +63,20 @@ def sql_terms(plan: Plan, piece: int) -> str:
 
 
 def _sql_term(column: Input, piece: int) -> str:
-    name, weights = of_row(column.name), column.weights[piece]
+    cell, weights = of_row(column.name), column.weights[piece]
     absent = None if column.missing is None else number(column.missing[piece])
     if column.kind in ("category", "boolean"):
         if column.kind == "category":
-            cases = [f"WHEN {name} = {sql_value(str(level))} THEN {number(w)}" for level, w in zip(column.levels, weights)]
+            cases = [f"WHEN {cell} = {sql_value(level)} THEN {number(w)}" for level, w in zip(column.levels, weights)]
         else:  # = TRUE: SQLite would take the text 'true' of an imported file for false
-            cases = [f"WHEN {name} = TRUE THEN {number(weights[0])} WHEN {name} = FALSE THEN 0.0e0"]
+            cases = [f"WHEN {cell} = TRUE THEN {number(weights[0])} WHEN {cell} = FALSE THEN 0.0e0"]
         if absent is not None:
-            cases.append(f"WHEN {name} IS NULL THEN {absent}")
+            cases.append(f"WHEN {cell} IS NULL THEN {absent}")
         if column.kind == "category" and column.unseen is not None:
-            cases.append(f"WHEN {name} IS NOT NULL THEN {number(column.unseen[piece])}")
+            cases.append(f"WHEN {cell} IS NOT NULL THEN {number(column.unseen[piece])}")
         return f"CASE {' '.join(cases)} END"
-    term = f"{number(weights[0])} * {name}"
-    return term if absent is None else f"CASE WHEN {name} IS NULL THEN {absent} ELSE {term} END"
+    term = f"{number(weights[0])} * {cell}"
+    return term if absent is None else f"CASE WHEN {cell} IS NULL THEN {absent} ELSE {term} END"
 
 
 def write_sql(plan: Plan, table: str) -> bytes:
@@ -93,7 +93,7 @@ def write_sql(plan: Plan, table: str) -> bytes:
 
 def _selected(made: list[tuple[str, str]], source: str, line: str = " ") -> str:
     """Columns that are computed, by name, then the row's own."""
-    columns = ", ".join(f"{expression} AS {sql_name(name)}" for name, expression in made)
+    columns = ", ".join(f"{text} AS {sql_name(name)}" for name, text in made)
     return f"SELECT {columns}, {ROW}.*{line}FROM {source}"
 
 
@@ -133,10 +133,10 @@ def _sql_classes(plan: Plan, source: str) -> str:
         for k, own in enumerate(scores[:-1])
     ]
     cases.append(f"{scores[-1]} IS NOT NULL")
-    label = " ".join(f"WHEN {case} THEN {sql_value(label)}" for case, label in zip(cases, plan.classes))
+    chosen = " ".join(f"WHEN {case} THEN {sql_value(label)}" for case, label in zip(cases, plan.classes))
     made = list(zip(sql_columns(f"probability {label}" for label in plan.classes), chances))
     inner = _inside([(name, sql_terms(plan, k)) for k, name in enumerate(names)], source)
-    return _selected([*made, ("prediction", f"CASE {label} END")], inner, "\n")
+    return _selected([*made, ("prediction", f"CASE {chosen} END")], inner, "\n")
 
 
 def _sql_dates(plan: Plan) -> str:
