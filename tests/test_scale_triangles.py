@@ -21,7 +21,7 @@ def part(k: int, **options) -> Moments:
     n = 300 + 40 * k
     table = pl.DataFrame({"a": rng.normal(size=n) + k, "b": rng.normal(size=n) * 1e5, "y": rng.normal(size=n)})
     table = table.with_columns(kind=pl.Series(rng.choice(["red", "blue", "green"][: 1 + k % 3], size=n)))
-    encoder = Encoder(table, part=True, target="y", **options)
+    encoder = Encoder(table, part=0, target="y", **options)
     return statistic.moments_of(encoder, digits="auto", sample=0)
 
 

@@ -235,11 +235,12 @@ def from_moments(asked: Asked, encoder: Any, blocks: Iterator[Any], began: float
             )
         blocks = itertools.chain([first], blocks)
     moments = Moments.from_blocks(blocks, targets=targets, sample=asked.sample, schema=lambda: encoder.schema)
-    return solved(asked, moments.designed(), began)
+    return solved(asked, moments.designed(), began, encoder.copies)
 
 
-def solved(asked: Asked, moments: Any, began: float) -> Fitted:
+def solved(asked: Asked, moments: Any, began: float, copies: Any = None) -> Fitted:
     """What moments in the final terms say."""
+    from ..data.folds import fold_notes
     from ..model.closed import fit_least_squares
     from .penalised import compared, penalised
 
@@ -248,7 +249,7 @@ def solved(asked: Asked, moments: Any, began: float) -> Fitted:
     part = moments.total
     d = len(moments.terms)
     spread = np.sqrt(np.maximum(np.diagonal(part.products[0])[:d], 0.0) / part.weight[0])
-    notes: list[str] = []
+    notes = fold_notes(asked.folds, [part.n for part in moments.parts.values()], copies=copies)
     alpha = None
     if asked.penalty == "none":
         record = fit_least_squares(moments)
@@ -298,6 +299,8 @@ def from_rows(asked: Asked, encoder: Any, blocks: Iterator[Any], began: float) -
     schema = encoder.schema
     loss = asked.loss or "logistic"
     notes = schema_notes(schema)
+    if folds is not None and asked.penalty != "none" and asked.alpha == "cv":
+        notes += encoder.rule.notes(np.bincount(folds).tolist(), encoder.copies)
     if loss in SIGNS:
         y = (
             labels_of(encoder, y)

@@ -16,6 +16,7 @@ from ..errors import DataError
 from .blocks import Block, Columns
 from .choice import check_formula_options, choose, one_of, others, parsed, text_of
 from .columns import as_numbers, check_levels, codes, kind_of, numbers
+from .copies import Copies
 from .folds import FoldRule, compile_for, hash_of_columns
 from .read import Source, open_source
 from .refusals import missing_value, ragged, refuse_infinite, refuse_undefined
@@ -62,8 +63,8 @@ class Encoder:
     progress:
         Called with the number of rows read so far.
     part:
-        Whether the source is one part of a table: it may then be empty or have a constant target, which only somebody
-        who has all the parts can judge.
+        The number of the part, where the source is one part of a table: it may then be empty or have a constant target,
+        which only somebody who has all the parts can judge.
     apart:
         Whether X may come as columns that lie apart, just as they were read.
 
@@ -95,7 +96,7 @@ class Encoder:
         labels: bool = False,
         block_rows: int | None = None,
         progress: Callable[[int], Any] | None = None,
-        part: bool = False,
+        part: int | None = None,
         apart: bool = False,
     ) -> None:
         one_of("missing", missing, MISSING_POLICIES)
@@ -115,7 +116,8 @@ class Encoder:
         self.target, self.weights = target, weights
         self.missing, self.unseen = missing, unseen
         self.progress = progress
-        self.part = part
+        self.part = part is not None
+        self.copies = Copies(part or 0)
         self._where, self._derive = where, dict(derive or {})
         self._kinds = {
             name: "category" if name in categories else kind_of(name, opened.dtypes[name], describe=opened.describe)
@@ -248,7 +250,7 @@ class Encoder:
             total = hash_of_columns(columns, names, self.rule.seed)
             if total is None:
                 return None
-            folds = self.rule.of(total)
+            folds = self.rule.of(total, self.copies)
         elif not all(np.isfinite(column.sum()) for column in columns):
             return None
         d = len(self._plain)
@@ -378,7 +380,7 @@ class Encoder:
             total += rule.levels(y.astype(np.int64), list(self._given_target.levels), str(self.target))
         elif y is not None:
             total += rule.numbers(np.ascontiguousarray(y)[:, None], None, [str(self.target)])
-        return rule.of(total)
+        return rule.of(total, self.copies)
 
     def _finish(self) -> None:
         describe = self.source.describe

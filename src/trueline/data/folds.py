@@ -4,12 +4,14 @@ Row hash h = mix(Σ_j a_j·b_j mod 2⁶⁴), where b_j are the bits of column j'
 into the lower (a category: a digest of its level's text), and a_j an odd number that depends on the seed and the
 column's name alone: so neither the order of the columns nor that of the levels matters. The xor is needed: numbers
 such as ±1 differ in their top bit only, which a product mod 2⁶⁴ would leave there, and rows of signs would share two
-hashes. The sum is one integer product with the block; ``mix`` is splitmix64's finaliser, the fold ⌊K·h/2⁶⁴⌋.
+hashes. The sum is one integer product with the block; ``mix`` is splitmix64's finaliser, the fold ⌊K·h/2⁶⁴⌋. Of equal
+rows the first has this fold; to the sum of the k-th copy k is added, times a large odd number (copies.py).
 """
 
 from __future__ import annotations
 
 import hashlib
+import math
 import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
@@ -19,6 +21,7 @@ import numpy as np
 from .._jit import PLAIN, kernel
 from ..errors import UsageError
 from .columns import codes, texts
+from .copies import MOST, Copies
 
 if TYPE_CHECKING:
     import polars as pl
@@ -29,6 +32,7 @@ _CACHED = 1 << 16  # numbers whose scratch copy stays in the cache
 _SCRATCH = 1 << 12  # numbers of one column of which a few copies do
 _REPAID = 1 << 28  # numbers whose hashing takes longer than loading Numba
 _LOADED = 1 << 24  # … than loading what was compiled before
+UNEQUAL = 1.5  # times its share of the rows: a fold that is larger is spoken of
 _compiled = False
 
 
@@ -218,9 +222,13 @@ class FoldRule:
         """The hash of a category."""
         return level_hash(found, levels, name, self.seed)
 
-    def of(self, total: np.ndarray) -> np.ndarray:
-        """The folds of summed hashes."""
-        return fold_of(total, self.count)
+    def of(self, total: np.ndarray, copies: Copies | None = None) -> np.ndarray:
+        """The folds of summed hashes, each copy of a row in one of its own."""
+        return fold_of(total if copies is None else copies.distinct(total), self.count)
+
+    def notes(self, sizes: Sequence[int], copies: Copies | None = None) -> list[str]:
+        """What is wrong with folds of so many rows each, in sentences."""
+        return fold_notes(self.count, sizes, self.group, copies)
 
     def by_group(self, series: pl.Series) -> np.ndarray:
         """One fold for all rows of a group."""
@@ -239,3 +247,26 @@ class FoldRule:
                 where="fold_blocks",
             )
         return np.minimum(place * self.count // total, self.count - 1)
+
+
+def fold_notes(folds: int, sizes: Sequence[int], group: str | None = None, copies: Copies | None = None) -> list[str]:
+    """What is wrong with folds of so many rows each, in sentences.
+
+    >>> fold_notes(5, [20, 22, 18, 25, 15]), fold_notes(5, [60, 10, 10, 10, 10])[0][:47]
+    ([], 'the largest of 5 folds has 60 of 100 rows, so t')
+    """
+    result = []
+    n, largest = sum(sizes), max(sizes, default=0)
+    chance = 3.0 * math.sqrt(n * (folds - 1)) / folds  # that hashing alone may add
+    if largest > max(UNEQUAL * n / folds, n / folds + chance):
+        cause = f"some value of {group!r} has many rows" if group else "many rows are alike"
+        result.append(
+            f"the largest of {folds} folds has {largest:,} of {n:,} rows, so that cross-validated errors may mislead: {cause}; "
+            f"choose another number of folds{' or another group' if group else ''}"
+        )
+    if copies is not None and copies.uncounted and copies.repeated:
+        result.append(
+            f"there are more than {MOST:,} different rows, and some repeat: copies of the others share a fold, so that "
+            "cross-validated errors may mislead; scan fewer columns, or name a group column that decides the folds"
+        )
+    return result

@@ -9,7 +9,7 @@ from typing import Any
 
 from ..data.columns import refuse_identifier
 from ..data.schema import encode
-from ..errors import UsageError
+from ..errors import UsageError, warn_caller
 from ..threads import ahead
 from .moments import Moments
 
@@ -41,6 +41,9 @@ def scan_source(
             report.close()
     for column in encoder.schema.columns:
         refuse_identifier(column.name, column.levels, encoder.rows, encoder.source.describe)
+    if encoder.rule is not None:
+        for note in encoder.rule.notes([part.n for part in made.parts.values()], encoder.copies):
+            warn_caller(note, UserWarning)
     if folds is not None and len(made.parts) == 1 and made.n > 1:
         # Every row has fallen into one fold: there is nothing to leave out.
         made.parts = {0: made.total}

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from ..data.copies import occurrences
 from ..data.folds import bits_of, compiled, stir
 
 SEED = 0x9E3779B97F4A7C15
@@ -98,7 +99,7 @@ def priorities(columns: Sequence[np.ndarray]) -> np.ndarray:
         h *= np.uint64(0xBF58476D1CE4E5B9)
         h ^= h >> np.uint64(29)
     if len(np.unique(h[:_PROBE])) < min(len(h), _PROBE):
-        h = h + _occurrence(h) * np.uint64(SEED)
+        h = h + occurrences(h).astype(np.uint64) * np.uint64(SEED)
     return _mixed(h)
 
 
@@ -107,14 +108,3 @@ def _mixed(h: np.ndarray) -> np.ndarray:
     h = (h ^ (h >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     h = (h ^ (h >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     return h ^ (h >> np.uint64(31))
-
-
-def _occurrence(h: np.ndarray) -> np.ndarray:
-    """How often the same value came before in this block."""
-    order = np.argsort(h, kind="stable")
-    ordered = h[order]
-    first = np.concatenate([[0], np.flatnonzero(np.diff(ordered)) + 1])
-    counts = np.diff(np.concatenate([first, [len(h)]]))
-    number = np.empty(len(h), dtype=np.uint64)
-    number[order] = (np.arange(len(h)) - np.repeat(first, counts)).astype(np.uint64)
-    return number

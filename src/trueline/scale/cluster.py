@@ -13,7 +13,8 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from ..data.encode import Encoder
-from ..errors import DataError, UsageError
+from ..data.folds import fold_notes
+from ..errors import DataError, UsageError, warn_caller
 from ..model.linear import LinearModel
 from ..onepass.moments import Moments
 from . import statistic
@@ -51,7 +52,10 @@ class Scan:
         encoder = statistic.encoder_of(number, tables, self.declared, self.options, apart=True)
         if encoder is None:
             return statistic.NOTHING
-        return statistic.pack(statistic.moments_of(encoder, digits=self.digits, sample=self.sample))
+        moments = statistic.moments_of(encoder, digits=self.digits, sample=self.sample)
+        for note in [] if encoder.rule is None else encoder.rule.notes([], encoder.copies):
+            warn_caller(note, UserWarning)  # in the worker's log
+        return statistic.pack(moments)
 
     def merge(self, answers: Sequence[bytes]) -> bytes:
         return statistic.merge(answers)
@@ -75,7 +79,11 @@ def scan(
     task = Scan(table.declared, options, digits, sample)
     raw = table.combine(task, statistic.limit(terms, 1 if folds is None else int(folds)))
     made = None if raw == statistic.NOTHING else statistic.unpack(raw)[0]
-    return statistic.judged(made, table.describe, folds=folds is not None)
+    result = statistic.judged(made, table.describe, folds=folds is not None)
+    if folds is not None:
+        for note in fold_notes(int(folds), [part.n for part in result.parts.values()], group=options.get("group")):
+            warn_caller(note, UserWarning)
+    return result
 
 
 def prepared(table: Table, options: dict[str, Any]) -> tuple[Table, dict[str, Any], int]:
@@ -104,7 +112,7 @@ def prepared(table: Table, options: dict[str, Any]) -> tuple[Table, dict[str, An
                 where="formula",
             )
         if not encoder.formula.fixed:
-            looked = Encoder(table.head(HEAD_ROWS), part=True, **options)
+            looked = Encoder(table.head(HEAD_ROWS), part=0, **options)
             for _ in looked:
                 break
             encoder = looked

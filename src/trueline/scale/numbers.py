@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from ..data.blocks import Block, Columns
+from ..data.copies import Copies
 from ..data.encode import SLICE_BYTES, Encoder
 from ..data.folds import compile_for, hash_of_columns
 from ..data.read import Source
@@ -64,6 +65,7 @@ class Numbers:
         options: dict[str, Any],
         apart: bool,
         known: bool = False,
+        number: int = 0,
     ) -> None:
         like, schema = _like(tuple(declared), pickle.dumps(options))
         self.describe, self.pieces, self.apart, self.known = described, pieces, apart, known
@@ -71,7 +73,7 @@ class Numbers:
         place = {name: k for k, name in enumerate(declared)}
         self._features = [place[name] for name in self.terms]
         self._target = None if self.target is None else place[self.target]
-        self._schema, self._watch, self._rows = schema, Watch(), 0
+        self._schema, self._watch, self._rows, self.copies = schema, Watch(), 0, Copies(number)
         self.unchecked: Unchecked | None = None
 
     @property
@@ -140,12 +142,12 @@ class Numbers:
             compile_for(X.shape[0] * len(names))
             total = hash_of_columns([*X.columns, *([] if y is None else [y])], names, rule.seed)
             if total is not None:
-                return rule.of(total)
+                return rule.of(total, self.copies)
             X = _by_rows(X)  # finite, though a sum of it overflows
         total = rule.numbers(X, None, self.terms)
         if y is not None:
             total += rule.numbers(np.ascontiguousarray(y)[:, None], None, names[-1:])
-        return rule.of(total)
+        return rule.of(total, self.copies)
 
 
 def encoder_like(declared: dict[str, Any], options: dict[str, Any], described: str = "the table") -> Encoder:
@@ -155,7 +157,7 @@ def encoder_like(declared: dict[str, Any], options: dict[str, Any], described: s
     if plain(declared, options):
         return _like(tuple(declared), pickle.dumps(options), described)[0]
     nothing = Source(described, lambda: iter([pl.DataFrame(schema=declared)]), rereadable=False)
-    return Encoder(nothing, part=True, **options)
+    return Encoder(nothing, part=0, **options)
 
 
 @functools.lru_cache(8)
@@ -164,7 +166,7 @@ def _like(names: tuple[str, ...], options: bytes, described: str = "the table") 
     import polars as pl
 
     empty = pl.DataFrame(schema=dict.fromkeys(names, pl.Float64))
-    made = Encoder(Source(described, lambda: iter([empty]), rereadable=False), part=True, **pickle.loads(options))
+    made = Encoder(Source(described, lambda: iter([empty]), rereadable=False), part=0, **pickle.loads(options))
     return made, made.schema
 
 

@@ -63,10 +63,10 @@ def encoder_of(
     found: Iterator[Any] = itertools.chain([first], tables)
     if not hasattr(first, "height"):
         if plain(declared, options):
-            return Numbers(described, found, declared, options, apart, known)
+            return Numbers(described, found, declared, options, apart, known, number)
         found = (as_table(piece, declared) for piece in found)
     pieces = (_as_declared(table, declared, described) for table in found)
-    return Encoder(Source(described, lambda: pieces, rereadable=False), part=True, apart=apart, **options)
+    return Encoder(Source(described, lambda: pieces, rereadable=False), part=number, apart=apart, **options)
 
 
 def _as_declared(table: Any, declared: dict[str, Any], described: str) -> Any:

@@ -143,7 +143,7 @@ def train(estimator: Any, table: Table, options: dict[str, Any]) -> tuple[Merged
     import polars as pl
     from sklearn.base import clone, is_classifier
 
-    encoder = Encoder(pl.DataFrame(schema=table.declared), part=True, **options)
+    encoder = Encoder(pl.DataFrame(schema=table.declared), part=0, **options)
     for name, kind in encoder.kinds.items():
         if kind not in ("number", "boolean"):
             raise UsageError(
