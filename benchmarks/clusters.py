@@ -311,11 +311,8 @@ def on_spark(frame: Any, best: dict[str, float]) -> tuple[dict[str, float], dict
             def count(batches: Iterator[Any]) -> Iterator[Any]:
                 import pyarrow
 
-                from trueline.scale.spark_workers import hastened
-
-                with hastened():
-                    total = sum(batch.num_rows for batch in batches)
-                    yield pyarrow.RecordBatch.from_pydict({"n": [total]})
+                total = sum(batch.num_rows for batch in batches)
+                yield pyarrow.RecordBatch.from_pydict({"n": [total]})
 
             return rows.mapInArrow(count, "n long").toArrow().column("n").to_pylist()
 

@@ -1,4 +1,4 @@
-"""Spark from Parquet files, as Spark writes them (Snappy): trueline, whose workers read them, against MLlib.
+"""Spark from Parquet files, as Spark writes them (Snappy): trueline against MLlib; Spark reads the files.
 
 MLlib is timed twice: with its vectors assembled and cached before the clock starts, which is the hardest comparison as we read
 and decode the files at every job, and from the same files, read and assembled inside the clock. Accuracy as in ``clusters``.

@@ -184,3 +184,41 @@ def test_odd_names_and_types_beside_the_columns(spark, table):
         tl.scan(doubled, target="y")
     formula = tl.scan(spark.createDataFrame(table), formula="y ~ a + color").designed()
     assert distance(formula, tl.scan(table, formula="y ~ a + color").designed()) < 1e-12
+
+
+def deadly():
+    """A scan during which the worker of partition 1 is killed, once, when it has read all its rows."""
+    from trueline.scale.cluster import Scan
+
+    class Deadly:  # local, so that it goes to the workers by value
+        def __init__(self, task):
+            self.task = task
+
+        def run(self, number, tables):
+            import os
+            import signal
+
+            from pyspark import TaskContext
+
+            raw = self.task.run(number, tables)
+            if number == 1 and TaskContext.get().attemptNumber() == 0:
+                os.kill(os.getpid(), signal.SIGKILL)
+            return raw
+
+        def merge(self, answers):
+            return self.task.merge(answers)
+
+    return lambda *arguments: Deadly(Scan(*arguments))
+
+
+def test_a_python_worker_killed_in_the_middle_changes_nothing(spark, table, monkeypatch):
+    numbers = table[[*"abc", "y"]]
+    rows = spark.createDataFrame(numbers).repartition(3).cache()
+    expected = tl.scan(rows, target="y")
+    monkeypatch.setattr("trueline.scale.cluster.Scan", deadly())
+    found = tl.scan(rows, target="y")
+    assert found.n == len(table)
+    (arrays, meta), (others, other) = found.to_state(), expected.to_state()
+    assert meta == other and all(arrays[name].tobytes() == others[name].tobytes() for name in {*arrays, *others})
+    assert distance(tl.scan(numbers, target="y"), found) < 1e-12
+    rows.unpersist()

@@ -27,7 +27,6 @@ from ..data.tables import table_of
 from ..errors import DataError, TruelineError, UsageError
 from ..model.linear import Interval
 from . import statistic
-from .memory import kept_memory
 from .numbers import Encoded, as_table, plain
 from .tables import (
     BRANCHES,
@@ -315,13 +314,11 @@ def _run(shared: bytes, number: int, part: Any) -> bytes:
     if isinstance(part, bytes):
         return part  # it was refused when it was encoded
     task, names, chosen = _shared(shared)
-    with kept_memory():
-        return answer(task, number, part if isinstance(part, Encoded) else _tables(part, names, chosen))
+    return answer(task, number, part if isinstance(part, Encoded) else _tables(part, names, chosen))
 
 
 def _merged(shared: bytes, *answers: bytes) -> bytes:
-    with kept_memory():
-        return merged(_shared(shared)[0], answers)
+    return merged(_shared(shared)[0], answers)
 
 
 @functools.lru_cache(2)

@@ -4,10 +4,9 @@ Rows of bytes come to the driver and are merged there in the common tree. Where 
 (those of a thousand partitions, where it is not known how many there are), executors first merge groups of 32 (``applyInArrow``). Spark takes the rows of each task once,
 whichever attempt finished first, so that a retried or speculative task never counts twice.
 
-Handing rows to Python is most of a job. Where they are those of Parquet files the workers read these themselves
-(``spark_files``). Elsewhere, as Spark writes an Arrow column at a time for each row, a table of doubles is handed over as one
-array a row, which costs about half and arrives as a matrix, in batches that stay in the processor's cache. Columns of vectors
-or arrays (``vectors``) are such arrays already.
+Handing rows to Python is most of a job. As Spark writes an Arrow column at a time for each row, a table of doubles is
+handed over as one array per row, which costs about half and arrives as a matrix, in batches that stay in the processor's
+cache. Columns of vectors or arrays (``vectors``) are such arrays already.
 """
 
 from __future__ import annotations
@@ -19,10 +18,8 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import DataError, UsageError
+from ..errors import UsageError
 from .spark_batches import Layout, batch_rows, frame, layout_of, matrices, renamed, rows_of, tables
-from .spark_files import ELSEWHERE, Piece, Rows, parts_of
-from .spark_workers import hastened
 from .tables import Task, answer, label_type, merged, opened, plain_errors, tree
 from .vectors import Packed, found_in, joined, quoted
 from .vectors import opened as unpacked_column
@@ -52,8 +49,7 @@ class SparkTable:
         }
         self.types = {field.name: field.dataType.simpleString() for field in source.schema.fields}
         self.packed: list[Packed] = []  # columns of vectors whose entries are declared
-        self.parts: list[list[Piece]] | None = None  # of files, where the workers read them
-        self.jobs, self.partitions = 0, 0  # as far as they are known
+        self.partitions = 0  # known after the first job
 
     def unpacked(self, options: dict[str, Any]) -> tuple[SparkTable, dict[str, Any]]:
         """With the entries of vectors as columns: of those that the features name, or of all."""
@@ -103,30 +99,7 @@ class SparkTable:
 
     def combine(self, task: Task, size: int) -> bytes:
         with plain_errors("Spark"):
-            if getattr(task, "in_order", False):  # it is the user who divides and orders such rows
-                return opened(tree(task, self._handed_over(task, size)))
-            if self.jobs == 0:
-                self.parts = parts_of(self.source, self.types)
-            self.jobs += 1
-            found = None
-            if self.parts is not None:
-                found = self._read(task, size, self.parts)
-                if found is None:
-                    self.parts, self.partitions = None, 0  # Spark divides the rows otherwise
-            return opened(tree(task, self._handed_over(task, size) if found is None else found))
-
-    def _read(self, task: Task, size: int, parts: list[list[Piece]]) -> list[bytes] | None:
-        """The answers of workers that read the files; None where one of them does not see what was listed."""
-        numbers = self.source.sparkSession.range(0, len(parts), 1, len(parts))
-        found = self._answers(numbers.mapInArrow(_Read(task, parts, self.types), ANSWER), task, size, len(parts))
-        if ELSEWHERE not in found:
-            return found
-        if self.jobs > 1:  # earlier jobs counted in other partitions, and perhaps other rows
-            raise DataError(
-                "the files of the Spark table changed during the fit, or a worker does not see them; fit again",
-                where="source",
-            )
-        return None
+            return opened(tree(task, self._handed_over(task, size)))
 
     def _handed_over(self, task: Task, size: int) -> list[bytes]:
         """The answers of workers to which Spark gives its rows."""
@@ -145,7 +118,6 @@ class SparkTable:
         rows = self.source.select(*columns)
         with _batches_of(rows.sparkSession, batch_rows(sum(layout.widths)) if layout else 0):
             mapped = rows.mapInArrow(_Mapped(task, layout, self.packed, plain), ANSWER)
-            self.partitions = self.partitions or _partitions(mapped)
             return self._answers(mapped, task, size, self.partitions or MANY)
 
     def _answers(self, answers: Any, task: Task, size: int, partitions: int) -> list[bytes]:
@@ -249,44 +221,12 @@ class _Mapped:
     def __call__(self, batches: Iterator[Any]) -> Iterator[Any]:
         number = _number()
         described = f"partition {number}"
-        with hastened():
-            if self.layout is not None:
-                pieces = matrices(batches, self.layout, described)
-            else:
-                names = [*(one.column for one in self.packed), *self.plain]
-                pieces = tables((renamed(batch, names) for batch in batches), self.packed, described)
-            yield _row(number, answer(self.task, number, pieces))
-
-
-class _Read:
-    """A partition's number to one row with the answer of the files' rows that it stands for."""
-
-    def __init__(self, task: Task, parts: list[list[Piece]], types: dict[str, str]) -> None:
-        self.task, self.parts, self.types = task, parts, types
-
-    def __call__(self, batches: Iterator[Any]) -> Iterator[Any]:
-        number = _number()
-        with hastened():
-            for _ in batches:
-                pass  # a worker that leaves rows unread is not used again
-            rows = Rows(number, self.parts[number], self.types)
-            raw = answer(self.task, number, rows)
-            rows.check()
-            yield _row(number, ELSEWHERE if rows.elsewhere else raw)
-
-
-def _partitions(frame: Any) -> int:
-    """How many partitions a cached table has; 0 of others, whose plans do not say it before they run, and over Connect."""
-    from py4j.protocol import Py4JError
-
-    try:
-        plan = frame._jdf.queryExecution().sparkPlan()
-        while plan.getClass().getSimpleName() in ("MapInArrowExec", "ProjectExec", "FilterExec"):
-            plan = plan.child()
-        cached = plan.getClass().getSimpleName() == "InMemoryTableScanExec"
-        return int(plan.outputPartitioning().numPartitions()) if cached else 0
-    except (AttributeError, Py4JError, TypeError):
-        return 0
+        if self.layout is not None:
+            pieces = matrices(batches, self.layout, described)
+        else:
+            names = [*(one.column for one in self.packed), *self.plain]
+            pieces = tables((renamed(batch, names) for batch in batches), self.packed, described)
+        yield _row(number, answer(self.task, number, pieces))
 
 
 @contextlib.contextmanager
@@ -318,8 +258,7 @@ def _merger(task: Task) -> Callable[[Any], Any]:
 
         rows = table.sort_by("number")
         answers = rows.column("answer").to_pylist()
-        made = ELSEWHERE if ELSEWHERE in answers else merged(task, answers)
-        return pyarrow.Table.from_batches([_row(rows.column("number")[0].as_py(), made)])
+        return pyarrow.Table.from_batches([_row(rows.column("number")[0].as_py(), merged(task, answers))])
 
     return merge
 
