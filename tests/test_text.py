@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.datasets import dump_svmlight_file
 
-from trueline.data.text import read_text, text_format
+from trueline.data.text import looks_like, read_text, text_format
 from trueline.errors import DataError, UsageError
 
 
@@ -39,22 +39,61 @@ def test_svmlight_as_scikit_learn_writes_it(tmp_path):
         assert np.allclose(dense, X.toarray(), rtol=1e-15) and np.allclose(labels, y, rtol=1e-15)
 
 
-VW = b"""1 2.5 0.1 first|a x y:3 |b:2 x z:0.5
+VW = b"""1 2.5 0 first|a x y:3 |b:2 x z:0.5
 -1 |a x x
 | y
-0 tagged| plain:4 time:12:30:7
+0 tagged| plain:4 12:7
 
 """
 
 
 def test_vowpal_wabbits_text():
     X, y, weights, names = whole(io.BytesIO(VW), "vw")
-    assert names == ("a^x", "a^y", "b^x", "b^z", "y", "plain", "time:12:30")
+    assert names == ("a^x", "a^y", "b^x", "b^z", "y", "plain", "12")
     assert X.tolist() == [[1, 3, 2, 1, 0, 0, 0], [2, 0, 0, 0, 0, 0, 0], [0, 0, 0, 0, 1, 0, 0], [0, 0, 0, 0, 0, 4, 7]]
     assert y[[0, 1, 3]].tolist() == [1, -1, 0] and np.isnan(y[2])
     assert weights.tolist() == [2.5, 1, 1, 1]
     tags = next(read_text(io.BytesIO(VW), "vw")).tags
     assert tags == ("first", "", "", "tagged")
+
+
+def test_anonymous_features_of_vowpal_wabbit_are_numbered():
+    """``| :1 :2`` is ``| 0:1 1:2``, in each namespace from 0 on; a zero takes its number too."""
+    X, _, _, names = whole(io.BytesIO(b"1 | :1 :2 :3\n0 | :4 :0 :6 |n:2 :5 x :7\n1 | 0:1 01:1\n"), "vw")
+    assert names == ("0", "1", "2", "n^0", "n^x", "n^1")
+    assert X.tolist() == [[1, 2, 3, 0, 0, 0], [4, 0, 6, 10, 2, 14], [1, 1, 0, 0, 0, 0]]
+
+
+def test_what_touches_the_bar_is_a_tag():
+    text = b"1 9308047| a\n1 0| a\n-1| a\n1 2 '3 | a\n1 2 '3| a\n+1 |a\n 1 | a\n"
+    block = next(read_text(io.BytesIO(text), "vw"))
+    assert block.tags == ("9308047", "0", "-1", "3", "3", "", "")
+    assert block.weights.tolist() == [1, 1, 1, 2, 2, 1, 1]
+    assert block.y[[0, 1, 3, 4, 5, 6]].tolist() == [1, 1, 1, 1, 1, 1] and np.isnan(block.y[2])
+
+
+def test_features_of_vowpal_wabbit_are_parted_by_blanks_and_tabs_alone():
+    _, _, _, names = whole(io.BytesIO("\ufeff1 |n a\u00a0b\tc  d\r\n".encode()), "vw")
+    assert names == ("n^a\u00a0b", "n^c", "n^d")
+
+
+def test_ids_of_svmlight_of_any_length_stay_apart():
+    ids = [2**53, 2**53 + 1, 2**63, 2**63 + 1, 2**64 - 1, 2**64, 10**30, 10**30 + 1, 0]
+    text = "".join(f"{k} {i}:1\n" for k, i in enumerate(ids))
+    X, y, _, names = whole(io.BytesIO(text.encode()), "svmlight", block_lines=2)
+    assert names == tuple(map(str, ids)) and (X == np.eye(len(ids))).all() and y.tolist() == list(range(len(ids)))
+
+
+@pytest.mark.parametrize(
+    ("head", "form"),
+    [
+        (b"1 | a b\n", "vw"), (b"-1.5 2 'tag|n a:1\n", "vw"), (b"1 0.5 |n a\n", "vw"), (b"| a b c\n", "vw"),
+        (b"1 3:4 7:1\n", "svmlight"), (b"+1 qid:3 1:0.5 # x\n", "svmlight"), (b"a,b\n1,2\n", None), (b"a|b|c\n1|2|3\n", None),
+        (b"1|2|3\n", None), (b"x\n12:30\n", None), (b"", None), (b"1.5\n", None),
+    ],
+)  # fmt: skip
+def test_text_is_known_by_its_first_line(head, form):
+    assert looks_like(head) == form
 
 
 def test_columns_of_a_model_keep_their_places():
@@ -95,7 +134,33 @@ def test_what_is_written_is_read(rows, block_lines):
         ("svmlight", b"1 1:2:3\n", "line 1"),
         ("svmlight", b"", "is empty"),
         ("vw", b"1 |a x\n1 a x\n", "line 2 .* has no '|'"),
-        ("vw", b"1 |a x:z\n", "line 1 .* holds 'z' where a value"),
+        ("vw", b"1 |a x:z\n", "line 1 .* holds 'x:z' where a feature's value"),
+        # What scikit-learn refuses too, each with its line.
+        ("svmlight", b"1 1:1 2:1\n3:1\n0 1:1 0 2:1\n", "line 2 .* holds '3:1' where a label"),
+        ("svmlight", b"1 1:1 2:1\n0 1:1 0 2:1\n", "line 2 .* holds '0' where index:value"),
+        ("svmlight", b"1 1:1\n1 -2:1\n", "line 2 .* holds '-2:1' where index:value"),
+        ("svmlight", b"1 1e3:1\n", "line 1 .* holds '1e3:1'"),
+        ("svmlight", b"1 1.0:1\n", "line 1 .* holds '1.0:1'"),
+        ("svmlight", b"1 1:2 3:1 1:4\n", "line 1 .* names index 1 twice"),
+        ("svmlight", b"1 1:2 3:1 01:4\n", "line 1 .* names index 1 twice"),
+        ("svmlight", b"1 1:1_0\n", "line 1 .* holds '1:1_0'"),
+        ("svmlight", b"1 1:\n", "line 1 .* holds '1:'"),
+        ("svmlight", b"1,2 1:1\n", "line 1 .* holds '1,2' where a label"),
+        ("svmlight", b"1 1:1 qid:3\n", "line 1 .* holds 'qid:3'"),
+        # What Vowpal Wabbit would drop, hash or warn of.
+        ("vw", b"1 |a b:1:2 c\n", "line 1 .* holds 'b:1:2'"),
+        ("vw", b"1 | time:12:30:7\n", "line 1 .* holds 'time:12:30:7'"),
+        ("vw", b"1 | b:\n", "line 1 .* holds 'b:'"),
+        ("vw", b"1 | b:0x10\n", "line 1 .* holds 'b:0x10'"),
+        ("vw", b"1 | b:1_000\n", "line 1 .* holds 'b:1_000'"),
+        ("vw", b"1 |a: b\n", "line 1 .* a namespace's value"),
+        ("vw", b"1 |:2 b\n", "line 1 .* without the namespace's name"),
+        ("vw", b"0 1 0.5 | a\n", "line 1 .* initial prediction 0.5"),
+        ("vw", b"0 1 0 7 | a\n", "line 1 .* 4 words before"),
+        ("vw", b"1\t| a\n", "line 1 .* tab before"),
+        ("vw", b"1 | a\r b\n", "line 1 .* carriage return"),
+        ("vw", b"1:0.5:0.2 | a\n", "line 1 .* holds '1:0.5:0.2' where a label"),
+        ("vw", b"nan | a\n", "line 1 .* holds 'nan' where a label"),
         ("vw", b"yes no |a x\n", "line 1 .* holds 'yes' where a label"),
         ("vw", b"1 -2 |a x\n", "importance -2"),
         ("vw", b"1 |a x:inf\n", "holds 'x:inf'"),

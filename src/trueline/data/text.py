@@ -1,16 +1,17 @@
 """Sparse text, as it flows: svmlight's ``label 3:0.5 17:1`` and Vowpal Wabbit's ``label weight 'tag|space a b:2``.
 
 Both become rows of a CSR matrix whose columns are numbered as their names appear: no hashing, so no collisions, and
-every weight keeps its name (``space^a`` in Vowpal Wabbit's own notation, ``a`` in the nameless space). A feature that
-a line names twice adds up. A line without a label has the target NaN: predict it, do not learn from it.
+every weight keeps its name (``space^a`` in Vowpal Wabbit's own notation, ``a`` in the nameless space). Names that are
+whole numbers are the numbers, of any length: ``007`` is ``7``. A line of Vowpal Wabbit's text without a label has the
+target NaN: predict it, do not learn from it. What Vowpal Wabbit would drop with a warning is refused with its line.
 """
 
 from __future__ import annotations
 
 import gzip
 import os
-import warnings
-from collections.abc import Iterator
+import re
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -52,6 +53,20 @@ def text_format(path: str) -> str | None:
     return "vw" if bare.endswith(".vw") else None
 
 
+_VOWPAL = re.compile(rb"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?( +[^ ,;|]+)* +[^ ,;|]*\||\|[^|,;]*$")
+_SVMLIGHT = re.compile(rb"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?( qid:\d+)?( \d+:[-+.\deE]+)+\s*(#.*)?$")
+
+
+def looks_like(head: bytes) -> str | None:
+    """ "vw" or "svmlight" where the first line of a text looks so, or None.
+
+    >>> looks_like(b"1 0.5 'a|size height:1.5\\n"), looks_like(b"-1 3:0.5 7:1\\n"), looks_like(b"a|b|c\\n1|2|3\\n")
+    ('vw', 'svmlight', None)
+    """
+    first = head.strip().partition(b"\n")[0].rstrip()
+    return "vw" if _VOWPAL.match(first) else "svmlight" if _SVMLIGHT.match(first) else None
+
+
 def read_text(
     source: Any, form: str, *, known: tuple[str, ...] = (), block_lines: int = BLOCK_LINES
 ) -> Iterator[SparseBlock]:
@@ -64,14 +79,14 @@ def read_text(
     >>> block.names, block.toarray().tolist(), block.y.tolist(), block.weights.tolist()
     (('size^height', 'size^wide'), [[1.5, 1.0], [0.0, 1.0]], [1.0, -1.0], [2.0, 1.0])
     """
-    readers = {"svmlight": _svmlight, "vw": _vowpal}
+    readers: dict[str, _ReadLine] = {"svmlight": _svmlight_line, "vw": _vowpal_line}
     if form not in readers:
         raise UsageError(f"there is no text format {form!r}{nearest(form, readers)}", where="format")
     places = {name: k for k, name in enumerate(known)}
     seen = 0
     for describe, number, lines in _blocks(source, block_lines):
         seen += len(lines)
-        made = readers[form](lines, places, describe, number)
+        made = _block(lines, places, describe, number, readers[form])
         if len(made.y):
             yield made
     if not seen:
@@ -110,133 +125,142 @@ def _streams(source: Any) -> Iterator[tuple[str, Any]]:
                 yield path, stream
 
 
-def _svmlight(lines: list[bytes], places: dict[str, int], describe: str, number: int) -> SparseBlock:
-    if any(b"#" in line for line in lines):
-        lines = [line.partition(b"#")[0] for line in lines]
-    text = b"\n".join(lines)
-    if b"qid:" in text:
-        lines = [b" ".join(word for word in line.split() if not word.startswith(b"qid:")) for line in lines]
-        text = b"\n".join(lines)
-    kept = [line for line in lines if line.strip()]
-    counts = np.array([line.count(b":") for line in kept], dtype=np.int64)
-    numbers = _numbers(text.replace(b":", b" "))
-    if numbers is None or len(numbers) != len(kept) + 2 * counts.sum() or not np.isfinite(numbers).all():
-        raise _bad_svmlight(lines, describe, number)
-    starts = np.r_[0, np.cumsum(2 * counts + 1)]
-    labels = np.zeros(len(numbers), dtype=bool)
-    labels[starts[:-1]] = True
-    pairs = numbers[~labels].reshape(-1, 2)
-    if len(pairs) and (pairs[:, 0] != np.floor(pairs[:, 0])).any():
-        raise _bad_svmlight(lines, describe, number)
-    found, inverse = np.unique(pairs[:, 0].astype(np.int64), return_inverse=True)
-    columns = np.array([places.setdefault(str(index), len(places)) for index in found.tolist()], dtype=np.int64)
-    indices = columns[inverse] if len(pairs) else np.zeros(0, dtype=np.int64)
-    return SparseBlock(tuple(places), pairs[:, 1].copy(), indices, np.r_[0, np.cumsum(counts)], numbers[labels])
-
-
-def _numbers(text: bytes) -> np.ndarray | None:
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")  # text that is not a number: NumPy warns and stops there
-        try:
-            return np.fromstring(text, sep=" ") if text.strip() else np.zeros(0)
-        except (ValueError, DeprecationWarning):
-            return None
-
-
-def _bad_svmlight(lines: list[bytes], describe: str, number: int) -> DataError:
-    for k, line in enumerate(lines):
-        words = line.decode("utf-8", "replace").split()
-        for j, word in enumerate(words):
-            left, colon, right = word.partition(":")
-            good = (not colon and _is_number(left)) if j == 0 else (left.isdigit() and _is_number(right))
-            if not good:
-                wanted = "a label" if j == 0 else "index:value"
-                return DataError(
-                    f"line {number + k} of {describe} holds {word!r} where {wanted} is expected",
-                    where=f"{describe}:{number + k}",
-                )
-    return DataError(f"{describe} is not svmlight text (label index:value …) near line {number}", where=describe)
-
-
-def _is_number(word: str) -> bool:
-    try:
-        return bool(np.isfinite(float(word)))
-    except ValueError:
-        return False
-
-
-def _vowpal(lines: list[bytes], places: dict[str, int], describe: str, number: int) -> SparseBlock:
+def _block(lines: list[bytes], places: dict[str, int], describe: str, number: int, read: _ReadLine) -> SparseBlock:
+    """The rows of some lines, the first of them number ``number``; blank ones are none."""
     data: list[float] = []
     indices: list[int] = []
     indptr = [0]
-    y: list[float] = []
-    weights: list[float] = []
-    tags: list[str] = []
-    for k, line in enumerate(lines):
-        if not line.strip():
+    heads: list[_Head] = []
+    for k, raw in enumerate(lines):
+        if not raw.strip():
             continue
+        place = f"{describe}:{number + k}"
         try:
-            label, weight, tag = _vowpal_line(line.decode("utf-8"), places, data, indices)
+            line = raw.removesuffix(b"\r").decode("utf-8-sig" if number + k == 1 else "utf-8")
+            if "\r" in line:
+                raise ValueError("holds a carriage return, which ends no line here")
+            head = read(line, places, data, indices)
         except UnicodeDecodeError:
-            raise DataError(
-                f"line {number + k} of {describe} is not UTF-8 text", where=f"{describe}:{number + k}"
-            ) from None
+            raise DataError(f"line {number + k} of {describe} is not UTF-8 text", where=place) from None
         except ValueError as error:
-            raise DataError(f"line {number + k} of {describe} {error}", where=f"{describe}:{number + k}") from None
-        y.append(label)
-        weights.append(weight)
-        tags.append(tag)
-        indptr.append(len(data))
+            raise DataError(f"line {number + k} of {describe} {error}", where=place) from None
+        if head is not None:
+            heads.append(head)
+            indptr.append(len(data))
+    tags = tuple(head.tag for head in heads)
+    weighted = read is _vowpal_line
     return SparseBlock(
-        tuple(places), np.array(data), np.array(indices, dtype=np.int64), np.array(indptr, dtype=np.int64), np.array(y),
-        np.array(weights), tuple(tags) if any(tags) else None,
+        tuple(places), np.array(data), np.array(indices, dtype=np.int64), np.array(indptr, dtype=np.int64),
+        np.array([head.label for head in heads]), np.array([head.weight for head in heads]) if weighted else None,
+        tags if any(tags) else None,
     )  # fmt: skip
 
 
-def _vowpal_line(line: str, places: dict[str, int], data: list[float], indices: list[int]) -> tuple[float, float, str]:
-    """Append the line's features; (label, importance, tag)."""
+class _Head(NamedTuple):
+    """What a line says beside its features."""
+
+    label: float
+    weight: float = 1.0
+    tag: str = ""
+
+
+_ReadLine = Callable[[str, dict[str, int], list[float], list[int]], "_Head | None"]
+
+
+def _place(places: dict[str, int], prefix: str, name: str) -> int:
+    """The column of a feature; a name that is a whole number is that number, however it is written."""
+    bare = name.lstrip("0") or "0" if name.isascii() and name.isdigit() else name
+    return places.setdefault(prefix + bare, len(places))
+
+
+def _svmlight_line(line: str, places: dict[str, int], data: list[float], indices: list[int]) -> _Head | None:
+    """Append the line's features; None for a comment alone."""
+    words = line.partition("#")[0].split()
+    if not words:
+        return None
+    label = _number(words[0], words[0], "a label")
+    start = len(indices)
+    for k, word in enumerate(words[1:]):
+        name, _, value = word.partition(":")
+        place = places.get(name)
+        if place is None:
+            if name == "qid" and k == 0 and value.isascii() and value.isdigit():
+                continue
+            if not (name.isascii() and name.isdigit() and value):
+                raise ValueError(
+                    f"holds {word!r} where index:value is expected, the index a whole number of at least 0"
+                )
+            place = _place(places, "", name)
+        indices.append(place)
+        data.append(_number(value, word, "index:value"))
+    if len(set(indices[start:])) < len(indices) - start:
+        seen = indices[start:]
+        twice = next(place for k, place in enumerate(seen) if place in seen[:k])
+        name = next(name for name, place in places.items() if place == twice)
+        raise ValueError(f"names index {name} twice; give each index once")
+    return _Head(label)
+
+
+def _vowpal_line(line: str, places: dict[str, int], data: list[float], indices: list[int]) -> _Head:
+    """Append the line's features."""
     head, *spaces = line.split("|")
     if not spaces:
         raise ValueError("has no '|', which begins the features")
-    words = head.split()
-    tag = ""
-    if words and (words[-1].startswith("'") or (not head[-1:].isspace() and not _is_number(words[-1]))):
-        tag = words.pop().lstrip("'")
-    label = _value(words[0], "a label") if words else float("nan")
-    weight = _value(words[1], "an importance") if len(words) > 1 else 1.0
+    made = _vowpal_head(head)
+    for space in spaces:
+        blank = space[:1] in ("", " ", "\t")
+        features = space.replace("\t", " ").split(" ")
+        prefix, scale = "", 1.0
+        if not blank:
+            name, colon, value = features.pop(0).partition(":")
+            if not name:
+                raise ValueError(f"holds '|{colon}{value}', a value without the namespace's name")
+            prefix, scale = f"{name}^", _number(value, value, "a namespace's value") if colon else 1.0
+        nameless = 0
+        for feature in features:
+            if not feature:
+                continue
+            name, colon, value = feature.partition(":")
+            number = _number(value, feature, "a feature's value") * scale if colon else scale
+            if number - number != 0.0:
+                raise ValueError(f"holds {feature!r}, whose value is not a finite number")
+            if not name:  # Vowpal Wabbit's dense notation, ":1 :2 :3": features 0, 1, 2 of the namespace
+                name, nameless = str(nameless), nameless + 1
+            place = places.get(prefix + name)
+            indices.append(_place(places, prefix, name) if place is None else place)
+            data.append(number)
+    return made
+
+
+def _vowpal_head(head: str) -> _Head:
+    """``label importance base 'tag``: what touches the bar is the tag, also if it is a number."""
+    if "\t" in head:
+        raise ValueError("has a tab before '|', where Vowpal Wabbit drops what stands before it; write blanks")
+    words = head.split(" ")
+    tag = words.pop()
+    words = [word for word in words if word]
+    if not tag and words and words[-1].startswith("'"):
+        tag = words.pop()
+    if len(words) > 3:
+        raise ValueError(f"has {len(words)} words before '|'; give a label, an importance and a tag at most")
+    label = _number(words[0], words[0], "a label") if words else float("nan")
+    weight = _number(words[1], words[1], "an importance") if len(words) > 1 else 1.0
     if weight < 0:
         raise ValueError(f"has the importance {weight:g}; it is at least 0")
-    for space in spaces:
-        features = space.split()
-        prefix, scale = "", 1.0
-        if features and not space[0].isspace():
-            name, _, value = features.pop(0).partition(":")
-            prefix, scale = f"{name}^", _value(value, "a namespace's value") if value else 1.0
-        for feature in features:
-            cut = feature.rfind(":")
-            if cut < 0:
-                name, number = feature, scale
-            else:
-                name = feature[:cut]
-                try:
-                    number = float(feature[cut + 1 :]) * scale
-                except ValueError:
-                    number = _value(feature[cut + 1 :], "a value")
-                if number - number != 0.0:
-                    raise ValueError(f"holds {feature!r}, whose value is not a finite number")
-            place = places.get(prefix + name)
-            if place is None:
-                place = places[prefix + name] = len(places)
-            indices.append(place)
-            data.append(number)
-    return label, weight, tag
+    if len(words) > 2 and _number(words[2], words[2], "an initial prediction"):
+        raise ValueError(
+            f"has the initial prediction {words[2]} (the third number), which no learner here adds; subtract it from the "
+            "label of squared loss, and leave it out"
+        )
+    return _Head(label, weight, tag.removeprefix("'"))
 
 
-def _value(word: str, what: str) -> float:
+def _number(word: str, shown: str, what: str) -> float:
+    """A finite decimal number; Python's other spellings (1_000, digits of other scripts) are none."""
     try:
         number = float(word)
     except ValueError:
         number = float("nan")
-    if number - number != 0.0:
-        raise ValueError(f"holds {word!r} where {what} is expected; give a finite number")
+    if number - number != 0.0 or "_" in word or not word.isascii():
+        raise ValueError(f"holds {shown!r} where {what} is expected; give a finite number")
     return number
