@@ -12,7 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.datasets import dump_svmlight_file
 
-from trueline.data.text import looks_like, read_text, text_format
+from trueline.data.files import looks_like
+from trueline.data.text import read_text, text_format
 from trueline.errors import DataError, UsageError
 
 
@@ -81,7 +82,7 @@ def test_ids_of_svmlight_of_any_length_stay_apart():
     ids = [2**53, 2**53 + 1, 2**63, 2**63 + 1, 2**64 - 1, 2**64, 10**30, 10**30 + 1, 0]
     text = "".join(f"{k} {i}:1\n" for k, i in enumerate(ids))
     X, y, _, names = whole(io.BytesIO(text.encode()), "svmlight", block_lines=2)
-    assert names == tuple(map(str, ids)) and (X == np.eye(len(ids))).all() and y.tolist() == list(range(len(ids)))
+    assert names == tuple(map(str, ids)) and (np.eye(len(ids)) == X).all() and y.tolist() == list(range(len(ids)))
 
 
 @pytest.mark.parametrize(

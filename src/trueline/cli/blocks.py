@@ -89,6 +89,10 @@ def table_blocks(asked: Asked, state: State | None) -> Iterator[Any]:
     old = state.schema if state is not None else None
     target = asked.target or (old.target if old is not None else None)
     if target is None:
+        if asked.source != "-":
+            from ..data.read import open_source
+
+            open_source(asked.source)  # says so where this is no table but sparse text
         raise UsageError("give --target: the column to predict", where="target")
     settings: dict[str, Any] = {
         "features": asked.features,
@@ -108,7 +112,7 @@ def table_blocks(asked: Asked, state: State | None) -> Iterator[Any]:
         made = for_stream(schema)
         return made if old is None else old.merge(made), made.target_kind, levels
 
-    part = old is not None  # of what the learner has seen in all
+    part = None if old is None else 0  # of what the learner has seen in all
     from ..data.encode import Encoder
 
     encoder = Encoder(asked.source, target=target, labels=True, part=part, **settings)

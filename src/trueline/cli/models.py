@@ -61,13 +61,35 @@ class Opened:
         proof = getattr(self.record, "certificate", None)
         return proof() if callable(proof) else proof
 
-    def frames(self, source: Any, extra: list[str]) -> Iterator[tuple[pl.DataFrame, np.ndarray]]:
-        """Each frame of a source with its design, columns in the record's order."""
+    def missing(self, policy: str | None) -> Opened:
+        """The model with what becomes of rows that lack a value, where the command says it."""
+        if policy is None:
+            return self
+        fitted = None if self.schema is None else self.schema.missing
+        if fitted is None:
+            raise UsageError(
+                f"{self.path} knows no table's columns, so --missing does not apply; leave it out", where="missing"
+            )
+        if policy not in ("refuse", "drop") and policy != fitted:
+            raise UsageError(
+                f"{self.path} was fitted with --missing {fitted}, so only {fitted}, refuse or drop apply to its rows, "
+                f"not {policy!r}",
+                where="missing",
+            )
+        return dataclasses.replace(self, schema=dataclasses.replace(self.schema, missing=policy))
+
+    def frames(
+        self, source: Any, extra: list[str], where: str | None = None
+    ) -> Iterator[tuple[pl.DataFrame, np.ndarray]]:
+        """Each frame of a source with its design, columns in the record's order; NaN in rows without a prediction."""
+        if self.form:
+            yield from self._text_frames(source)
+            return
         if self.schema is None:
-            yield from self._plain_frames(source)
+            yield from self._plain_frames(source, where)
             return
         order: list[int] | None = None
-        for frame, block in self.schema.frames(source, extra=extra) if extra else self.schema.frames(source):
+        for frame, block in self.schema.frames(source, extra=extra, where=where):
             if order is None:
                 order = places(block.terms, self.names)
             yield (
@@ -75,10 +97,33 @@ class Opened:
                 block.X if order == list(range(block.X.shape[1])) else np.ascontiguousarray(picked(block.X, order)),
             )
 
-    def _plain_frames(self, source: Any) -> Iterator[tuple[pl.DataFrame, np.ndarray]]:
+    @property
+    def form(self) -> str | None:
+        """The kind of sparse text that the model learned from, if it did."""
+        return self.meta.get("form")
+
+    def _text_frames(self, source: Any) -> Iterator[tuple[pl.DataFrame, Any]]:
+        """Lines of sparse text: label, weight and tag beside the features that the model knows."""
+        import polars as pl
+        from scipy.sparse import csr_array
+
+        from ..data.read import Source
+        from ..data.text import read_text
+
+        if isinstance(source, Source):
+            raise UsageError(f"--separator and --decimal are for tables, not for {self.form} text", where="separator")
+        width = len(self.names)
+        for block in read_text(source, str(self.form), known=tuple(self.names)):
+            X = csr_array((block.data, block.indices, block.indptr), shape=(len(block.y), len(block.names)))
+            beside = {"label": pl.Series(block.y).fill_nan(None)}
+            if block.weights is not None:
+                beside |= {"weight": pl.Series(block.weights), "tag": pl.Series(block.tags or [""] * len(block.y))}
+            yield pl.DataFrame(beside), X[:, :width]
+
+    def _plain_frames(self, source: Any, where: str | None = None) -> Iterator[tuple[pl.DataFrame, np.ndarray]]:
         from ..data.read import open_source
 
-        opened = open_source(source)
+        opened = open_source(source, where=where)
         absent = [name for name in self.names if name not in opened.names]
         if absent:
             from ..errors import nearest
@@ -119,7 +164,16 @@ class Opened:
         return source if table.rereadable else table
 
     def scores(self, X: np.ndarray) -> np.ndarray:
-        """Predictions on the target's scale: values, the probability of the last class, or one column a class."""
+        """Predictions on the target's scale: values, the probability of the last class, or one column a class.
+
+        Rows that lack a value are NaN throughout, and so is their prediction.
+        """
+        lacking = unpredicted(X)
+        if lacking.any():
+            known = self.scores(X[~lacking]) if not lacking.all() else self.scores(np.zeros((1, X.shape[1])))[:0]
+            scores = np.full((len(lacking), *known.shape[1:]), np.nan)
+            scores[~lacking] = known
+            return scores
         if self.kind == "linear":
             if self.record.link in ("logistic", "softmax"):
                 found = self.record.probabilities(X)
@@ -140,6 +194,11 @@ class Opened:
         if self.kind == "linear":
             return self.record.link in ("logistic", "softmax")
         return self.kind == "mixture" or bool(getattr(self.record, "probabilistic", False))
+
+
+def unpredicted(X: Any) -> np.ndarray:
+    """Which rows of a design are marked as lacking a value."""
+    return np.zeros(X.shape[0], dtype=bool) if hasattr(X, "indptr") or not X.shape[1] else np.isnan(X).all(axis=1)
 
 
 def as_linear(opened: Opened) -> Any:

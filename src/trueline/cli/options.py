@@ -30,6 +30,12 @@ Derive = Annotated[
     list[str] | None, Option(help="A new column: name=SQL expression; may be repeated.", show_default=False)
 ]
 Missing = Annotated[str, Option(help="Missing values: refuse, drop, mean or indicator.")]
+MissingInNew = Annotated[
+    Optional[str],  # noqa: UP045
+    Option(
+        help="Rows that lack a value: refuse, drop, or as in training; default: as in training.", show_default=False
+    ),
+]
 Unseen = Annotated[
     str,
     Option(help="Levels never seen in training: refuse, or ignore, which takes them as the reference level."),

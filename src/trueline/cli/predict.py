@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Annotated, Any
 
+import numpy as np
+
+from ..errors import UsageError
 from . import options
 from .declare import Option
 
@@ -30,10 +34,14 @@ def predict(
     keep: Annotated[
         str | None, Option(help="Input columns to keep, with commas between, or 'all'.", show_default=False)
     ] = None,
+    where: options.Where = None,
+    missing: options.MissingInNew = None,
     unseen: options.Unseen = "refuse",
     json: options.Json = False,
 ) -> None:
     """Predict from a saved model: a row out for every row in, in order.
+
+    A model that was fitted without rows that lack a value gives them an empty prediction, and says how many.
 
     [bold]Examples[/bold]
 
@@ -41,7 +49,7 @@ def predict(
 
     trueline predict m.tl new.parquet -o out.parquet --interval 0.95 --keep id
     """
-    from .console import progress, say
+    from .console import emit, progress, say
     from .models import open_model
     from .output import check_apart, check_place, file_format, write_frames
 
@@ -50,24 +58,29 @@ def predict(
     if output not in (None, "-"):
         check_place(output)
         file_format(str(output))
-    opened = open_model(model).taking(unseen)
+    opened = open_model(model).taking(unseen).missing(missing)
+    source = options.one_source(data)
+    if opened.form and where is not None:
+        raise UsageError(f"--where is for tables, not for {opened.form} text", where="where")
     kept = options.names(keep)
-    rows = write_frames(
-        predictions(
-            opened,
-            progress(
-                opened.frames(opened.naming(options.one_source(data)), wanted(opened, kept)),
-                "predicting",
-                lambda item: item[0].height,
-            ),
-            kept,
-            interval,
-        ),
-        output,
-        json=json,
+    counts = Counts()
+    frames = progress(
+        opened.frames(opened.naming(source), wanted(opened, kept), where), "predicting", lambda item: item[0].height
     )
+    rows = write_frames(predictions(opened, frames, kept, interval, counts), output, json=json)
+    if counts.empty:
+        say(f"{counts.empty:,} of {rows:,} rows lack a value: their prediction is empty")
     if output not in (None, "-"):
         say(f"{rows:,} predictions in {output}")
+        if json:
+            emit({"output": output, "rows": rows, "empty_predictions": counts.empty})
+
+
+@dataclasses.dataclass
+class Counts:
+    """What was noticed while predictions were made."""
+
+    empty: int = 0
 
 
 def wanted(opened: Any, kept: list[str] | None) -> list[str]:
@@ -76,13 +89,13 @@ def wanted(opened: Any, kept: list[str] | None) -> list[str]:
 
 
 def predictions(
-    opened: Any, frames: Iterator[Any], kept: list[str] | None, interval: float | None
+    opened: Any, frames: Iterator[Any], kept: list[str] | None, interval: float | None, counts: Counts
 ) -> Iterator[pl.DataFrame]:
     """Frames of predictions, with the columns to keep in front."""
     import polars as pl
 
     from ..data.refusals import unknown_column
-    from ..errors import UsageError
+    from .models import unpredicted
 
     if interval is not None and (opened.kind != "linear" or opened.classes):
         raise UsageError(
@@ -95,8 +108,9 @@ def predictions(
             raise unknown_column(unknown, frame.columns, source="the data")
         names = frame.columns if kept == ["all"] else list(kept or ())
         made: dict[str, Any] = {}
+        lacking = unpredicted(X)
         if interval is not None:
-            found = opened.record.interval(X, interval)
+            found = opened.record.interval(np.nan_to_num(X), interval)
             made = {"prediction": found.mean, "low": found.lower, "high": found.upper}
         else:
             scores = opened.scores(X)
@@ -113,4 +127,8 @@ def predictions(
                 f"--keep has the column {clash!r}, and that is also the name of a column that predict adds; keep others, or rename it in the data",
                 where="keep",
             )
-        yield pl.concat([frame.select(names), pl.DataFrame(made)], how="horizontal")
+        added = pl.DataFrame(made)
+        if lacking.any():
+            counts.empty += int(lacking.sum())
+            added = added.select(pl.when(pl.lit(pl.Series(~lacking))).then(pl.all()))
+        yield pl.concat([frame.select(names), added], how="horizontal")

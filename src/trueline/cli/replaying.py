@@ -24,7 +24,7 @@ def replayed(opened: Any, source: Any) -> tuple[np.ndarray, Any]:
     made: list[np.ndarray] = []
     asked = Asked(source, state.target, form=state.form, learner=state.learner)
     for _ in range(max(1, state.epochs)):
-        stream(asked, fresh, lambda row: None, lambda values, labels: made.append(values))
+        stream(asked, fresh, lambda row: None, lambda values, _, learned: made.append(values) if learned else None)
     return np.concatenate(made), fresh.record
 
 

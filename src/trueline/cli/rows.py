@@ -76,6 +76,7 @@ def _plain_rows(opened: Any, source: Any, named: Named) -> Rows:
 
 
 def _text_rows(opened: Any, source: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
+    """The lines that were learned: those with a label."""
     from ..data.text import read_text
 
     blocks = list(read_text(source, opened.meta["form"], known=tuple(opened.names)))
@@ -86,4 +87,6 @@ def _text_rows(opened: Any, source: Any) -> tuple[np.ndarray, np.ndarray, np.nda
         X[at : at + len(part), : part.shape[1]] = part
         at += len(part)
     weights = None if blocks[0].weights is None else np.concatenate([block.weights for block in blocks])
-    return X, np.concatenate([block.y for block in blocks]), weights
+    y = np.concatenate([block.y for block in blocks])
+    labelled = np.isfinite(y)
+    return X[labelled], y[labelled], None if weights is None else weights[labelled]

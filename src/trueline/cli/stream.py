@@ -292,13 +292,13 @@ def written(path: str | None) -> Iterator[Any]:
         yield None
         return
     if path == "-":
-        yield lambda values, labels: _lines(values, sys.stdout, labels, None)
+        yield lambda values, labels, _: _lines(values, sys.stdout, labels, None)
         return
     from .output import whole
 
     with whole(path) as scratch, open(scratch, "w", encoding="utf-8") as file:
         heads: list[str] = []
-        yield lambda values, labels: _lines(values, file, labels, heads)
+        yield lambda values, labels, _: _lines(values, file, labels, heads)
 
 
 def _lines(values: Any, file: Any, labels: list[Any], heads: list[str] | None) -> None:

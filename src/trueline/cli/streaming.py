@@ -7,6 +7,7 @@ stopped, bit for bit.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -24,7 +25,8 @@ MOST_LABELS = 20  # different numbers that may still be labels
 
 
 Shown = Callable[[dict[str, Any]], None]
-Predicted = Callable[[np.ndarray, list[Any]], None]  # predictions, and the labels that columns of them belong to
+# Predictions, the labels that columns of them belong to, and whether the rows were then learned.
+Predicted = Callable[[np.ndarray, list[Any], bool], None]
 
 
 def stream(asked: Asked, state: State | None, show: Shown, predicted: Predicted | None) -> State:
@@ -54,13 +56,23 @@ def learned(asked: Asked, state: State | None, show: Shown, predicted: Predicted
     blocks = ahead(reader, lambda: learners.awaken(asked.learner))
     if asked.progress:
         blocks = progress(blocks, "learning", lambda block: len(block[2]))
-    for names, X, y, weights, schema, kind, levels in blocks:
+    unlabelled: list[Any] = []  # what came before the first label, which says what there is to learn
+    for block in blocks:
+        names, X, y, weights, schema, kind, levels = block
+        if state is None and form and not np.isfinite(y).any():
+            unlabelled += [block] if predicted is not None else []
+            continue
         if state is None:
             plain = [] if schema is None else [c.name for c in schema.columns if c.kind != "category"]
             state = begun(asked, plain, y, kind, levels, form)
+            for named, rows, nothing, share, *_ in unlabelled:
+                learn_block(state, named, rows, nothing, share, kind, levels, show, predicted)
         state.schema = schema
         learn_block(state, names, X, y, weights, kind, levels, show, predicted)
         yield state
+    if state is None:
+        hint = "; what touches the bar is a tag: write '1 |', not '1|'" if form == "vw" else ""
+        raise DataError(f"no line of {asked.source} has a label, so there is nothing to learn{hint}", where="target")
 
 
 def begun(asked: Asked, names: list[str], y: np.ndarray, kind: str, levels: list[str], form: str | None) -> State:
@@ -136,10 +148,23 @@ def learn_block(
     show: Shown,
     predicted: Predicted | None,
 ) -> None:
-    """Learn a block, cut where new columns first appear, each in its place of first appearance."""
+    """Learn a block, cut where new columns first appear, each in its place of first appearance.
+
+    Rows without a label (of Vowpal Wabbit's text) are predicted in their turn, where somebody wants the predictions.
+    """
     known = np.isfinite(y)
-    if not known.all():  # rows without a label (Vowpal Wabbit's text): nothing to learn from
+    if predicted is None and not known.all():
         X, y, weights = X[known], y[known], None if weights is None else weights[known]
+    elif not known.all():
+        cuts = [0, *(np.flatnonzero(np.diff(known)) + 1).tolist(), len(known)]
+        for a, b in itertools.pairwise(cuts):
+            share = None if weights is None else weights[a:b]
+            if known[a] or predicted is None:
+                learn_block(state, names, X[a:b], y[a:b], share, kind, levels, show, predicted)
+            else:
+                _widen(state, names)
+                predicted(np.asarray(state.record.predict(X[a:b])), state.labels, False)
+        return
     targets = coded(state, y, kind, levels)
     sparse = hasattr(X, "indptr")
     if names != state.terms:
@@ -163,12 +188,18 @@ def learn_block(
                 learners.widened(state.record, state.terms)
             X, targets, weights = X[start:], targets[start:], None if weights is None else weights[start:]
         elif fresh:
-            state.terms = list(names)  # sparse text numbers its columns in the order of their appearance already
-            learners.widened(state.record, state.terms)
+            _widen(state, names)
         if not sparse:
             X = _ordered(X, names, state.terms)
     if len(targets):
         _learn(state, X, targets, weights, show, predicted)
+
+
+def _widen(state: State, names: list[str]) -> None:
+    """Take in the columns of sparse text, which numbers them in the order of their appearance already."""
+    if names != state.terms:
+        state.terms = list(names)
+        learners.widened(state.record, state.terms)
 
 
 def _ordered(X: np.ndarray, names: list[str], terms: list[str]) -> np.ndarray:
@@ -183,7 +214,7 @@ def _learn(state: State, X: Any, y: np.ndarray, weights: Any, show: Shown, predi
     made = record.learn(X, y, weights)
     count_loss(state, made, y, weights, before, X, show, done)
     if predicted is not None:
-        predicted(np.asarray(made), state.labels)
+        predicted(np.asarray(made), state.labels, True)
 
 
 def count_loss(

@@ -66,8 +66,8 @@ def file_format(path: str) -> str:
     suffix = bare.rpartition(".")[2] if "." in Path(bare).name else ""
     if suffix in SPARSE_TEXT:
         raise UsageError(
-            f"{path} is {SPARSE_TEXT[suffix]} text, which only `trueline stream` reads; give a CSV, Parquet, "
-            "Arrow or NDJSON table",
+            f"{path} is {SPARSE_TEXT[suffix]} text, which `trueline stream` learns from, and which only its models predict "
+            "and evaluate; give a CSV, Parquet, Arrow or NDJSON table",
             where=path,
         )
     if _REMOTE.match(path):
@@ -90,6 +90,8 @@ def file_format(path: str) -> str:
             raise no_text(head, path)
         if not head.strip():
             raise DataError(f"{path} is empty: a table needs a header and at least one row", where=path)
+        if found != "ndjson":
+            refuse_sparse_text(head, path)
         if found == "ndjson" and head.lstrip()[:1] == b"[":
             raise DataError(f"{path} is a JSON array; give one JSON object a line (NDJSON)", where=path)
     return found
@@ -114,6 +116,30 @@ def sniff(head: bytes) -> str:
     if head[:6] == b"ARROW1":
         return "ipc"
     return "ndjson" if head.lstrip()[:1] == b"{" else "text"
+
+
+_VOWPAL = re.compile(rb"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?( +[^ ,;|]+)* +[^ ,;|]*\||\|[^|,;]*$")
+_SVMLIGHT = re.compile(rb"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?( qid:\d+)?( \d+:[-+.\deE]+)+\s*(#.*)?$")
+
+
+def looks_like(head: bytes) -> str | None:
+    """ "vw" or "svmlight" where the first line of a text looks so, or None.
+
+    >>> looks_like(b"1 0.5 'a|size height:1.5\\n"), looks_like(b"-1 3:0.5 7:1\\n"), looks_like(b"a|b|c\\n1|2|3\\n")
+    ('vw', 'svmlight', None)
+    """
+    first = head.strip().partition(b"\n")[0].rstrip()
+    return "vw" if _VOWPAL.match(first) else "svmlight" if _SVMLIGHT.match(first) else None
+
+
+def refuse_sparse_text(head: bytes, describe: str) -> None:
+    """Refuse text that is plainly no table, with the option that reads it."""
+    form = looks_like(head)
+    if form is not None:
+        name = {"vw": "Vowpal Wabbit", "svmlight": "svmlight"}[form]
+        raise UsageError(
+            f"{describe} looks like {name} text: `trueline stream --format {form}` learns from it", where=describe
+        )
 
 
 def _check_parquet(path: str, head: bytes, size: int) -> None:

@@ -67,9 +67,12 @@ class RowEncoder:
             if name not in given and name not in derived:
                 raise DataError(f"field {name!r} is missing{nearest(name, list(row))}", where=name)
         try:
-            return self.schema.encode([given]).X[0]
+            x = self.schema.encode([given]).X[0]
         except UsageError as error:  # a derived column's expression does not fit what this row holds
             raise DataError(error.message, where=error.where) from None
+        if np.isnan(x).any():  # the model leaves such rows out
+            raise DataError("a derived column of this row has no value; give other values", where="row")
+        return x
 
     def _odd(
         self, x: np.ndarray, row: Mapping[str, Any], column: Column, value: Any, place: dict[Any, int], indicator: int

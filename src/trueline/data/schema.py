@@ -155,7 +155,8 @@ class Schema:
     def encode(self, data: Any) -> Block:
         """The design of new rows: any table with the columns in any order, a list of dictionaries, or an array.
 
-        A column that is missing, a level never seen and a missing value are refused by name.
+        A column that is missing, a level never seen and a missing value are refused by name. Under the policy "drop"
+        a row with a missing value is NaN in all its terms.
         """
         blocks = list(self.blocks(data))
         X = blocks[0].X if len(blocks) == 1 else np.concatenate([block.X for block in blocks])
@@ -166,8 +167,13 @@ class Schema:
         for _, block in self.frames(source, extra=extra):
             yield block
 
-    def frames(self, source: Any, *, extra: Sequence[str] = ()) -> Iterator[tuple[pl.DataFrame, Block]]:
-        """Each frame of a source, all its columns (or the input columns and ``extra``), with its design."""
+    def frames(
+        self, source: Any, *, extra: Sequence[str] = (), where: str | None = None
+    ) -> Iterator[tuple[pl.DataFrame, Block]]:
+        """Each frame of a source, all its columns (or the input columns and ``extra``), with its design.
+
+        Under the policy "drop" a row that lacks an input is NaN in all its terms.
+        """
         from .read import open_source
 
         if isinstance(source, np.ndarray) and source.ndim == 2:
@@ -175,7 +181,7 @@ class Schema:
         opened = open_source(source)
         derived = [name for name, _ in self.derive]
         self.check_names([*opened.names, *derived], opened.describe)
-        opened = opened.refine(derive=dict(self.derive))
+        opened = opened.refine(derive=dict(self.derive), where=where)
         if extra:
             opened = opened.refine(columns=list(dict.fromkeys([*self.names, *extra])))
         basis = self._basis() if self.formula is not None else None
@@ -183,10 +189,22 @@ class Schema:
         row = 0
         for frame in opened.frames():
             X, terms = self._raw(frame, row, opened.describe)
+            lacking = self._lacking(frame)
             if basis is not None:
-                X, terms, tail = self._expanded(basis, X, terms, tail, row, opened.describe)
+                X, terms, tail = self._expanded(basis, X, terms, tail, lacking, row, opened.describe)
+            X[lacking] = np.nan
             yield frame, Block(terms, X)
             row += frame.height
+
+    def _lacking(self, frame: pl.DataFrame) -> np.ndarray:
+        """Which rows lack an input, under the policy "drop"."""
+        found = np.zeros(frame.height, dtype=bool)
+        for name in self.names if self.missing == "drop" else ():
+            column = frame.get_column(name)
+            found |= column.is_null().to_numpy()
+            if column.dtype.is_float():
+                found |= column.is_nan().fill_null(False).to_numpy()
+        return found
 
     def _named(self, array: np.ndarray) -> dict[str, np.ndarray]:
         wanted = [name for name in self.names if name not in dict(self.derive)]
@@ -263,8 +281,8 @@ class Schema:
                     f"column {column.name!r} has no value in training, so no mean to put", where=column.name
                 )
             return column.fill[0]
-        if self.missing == "indicator" and column.missing:
-            return 0.0
+        if self.missing == "drop" or (self.missing == "indicator" and column.missing):
+            return 0.0  # the whole row is marked, or the indicator beside it is
         raise missing_value(column.name, gap, row, describe, trained=self.missing == "indicator")
 
     def unseen_level(self, column: Column, value: str, place: str) -> str:
@@ -275,13 +293,25 @@ class Schema:
         )
 
     def _expanded(
-        self, basis: Formula, X: np.ndarray, terms: tuple[str, ...], tail: Any, row: int, describe: str
+        self,
+        basis: Formula,
+        X: np.ndarray,
+        terms: tuple[str, ...],
+        tail: Any,
+        lacking: np.ndarray,
+        row: int,
+        describe: str,
     ) -> tuple[np.ndarray, tuple[str, ...], Any]:
         known = [(column.name, column.raw_terms) for column in self.columns]
-        made, names, tail = basis.expand(X, known, tail, hold=True)
+        # What lacks an input was left out in training before any term looked back.
+        made, names, tail = basis.expand(X[~lacking] if lacking.any() else X, known, tail, hold=True)
         kept = self._identified(basis, names)
         place = {name: k for k, name in enumerate(names)}
-        X = made if len(kept) == len(names) else np.ascontiguousarray(made[:, [place[name] for name in kept]])
+        made = made if len(kept) == len(names) else np.ascontiguousarray(made[:, [place[name] for name in kept]])
+        X = made
+        if lacking.any():
+            X = np.zeros((len(lacking), len(kept)))
+            X[~lacking] = made
         refuse_undefined(X, kept, row, describe)
         return X, kept, tail
 

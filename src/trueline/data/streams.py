@@ -26,6 +26,7 @@ from .files import (
     has_blank_lines,
     iso_dates,
     no_text,
+    refuse_sparse_text,
     sniff,
     text_numbers,
     widened,
@@ -64,6 +65,8 @@ def read_stream(stream: Any, describe: str, told: Delimited) -> Iterator[pl.Data
         return
     if b"\0" in head[:4096]:
         raise no_text(head, describe)
+    if kind != "ndjson":
+        refuse_sparse_text(head[:4096], describe)
     yield from _text_frames(head, pieces, describe, separator, commas, kind == "ndjson")
 
 

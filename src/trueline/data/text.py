@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import gzip
 import os
-import re
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
@@ -51,20 +50,6 @@ def text_format(path: str) -> str | None:
     if bare.endswith((".svm", ".svmlight", ".libsvm")):
         return "svmlight"
     return "vw" if bare.endswith(".vw") else None
-
-
-_VOWPAL = re.compile(rb"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?( +[^ ,;|]+)* +[^ ,;|]*\||\|[^|,;]*$")
-_SVMLIGHT = re.compile(rb"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?( qid:\d+)?( \d+:[-+.\deE]+)+\s*(#.*)?$")
-
-
-def looks_like(head: bytes) -> str | None:
-    """ "vw" or "svmlight" where the first line of a text looks so, or None.
-
-    >>> looks_like(b"1 0.5 'a|size height:1.5\\n"), looks_like(b"-1 3:0.5 7:1\\n"), looks_like(b"a|b|c\\n1|2|3\\n")
-    ('vw', 'svmlight', None)
-    """
-    first = head.strip().partition(b"\n")[0].rstrip()
-    return "vw" if _VOWPAL.match(first) else "svmlight" if _SVMLIGHT.match(first) else None
 
 
 def read_text(

@@ -12,6 +12,7 @@ score = X·coefᵀ + intercept, one column per target or class; the link turns s
 from __future__ import annotations
 
 import dataclasses
+import warnings
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -84,7 +85,16 @@ class LinearModel:
             return data
         if self.schema is None:
             return self._by_name(data)
-        return np.asarray(self.schema.encode(data).X)
+        X = np.asarray(self.schema.encode(data).X)
+        if self.schema.missing == "drop":
+            lacking = int(np.isnan(X).any(axis=1).sum())
+            if lacking:
+                warnings.warn(
+                    f"{lacking:,} of {len(X):,} rows lack a value, and the model was fitted without such rows: their "
+                    "prediction is NaN",
+                    stacklevel=4,
+                )
+        return X
 
     def _by_name(self, data: Any) -> np.ndarray:
         """Columns by name, in any order, from a table, for models fitted without a schema."""
@@ -114,7 +124,10 @@ class LinearModel:
             return self.interval(data, interval, of)
         scores = self.score(data)
         if self.classes:
-            return np.asarray(self.classes)[self.choose(scores)]
+            labels = np.asarray(self.classes)[self.choose(scores)]
+            lacking = np.isnan(scores if scores.ndim == 1 else scores[:, 0])
+            # There is no label for a row that lacks a value.
+            return np.where(lacking, None, labels.astype(object)) if lacking.any() else labels
         return np.exp(scores) if self.link == "log" else scores
 
     def choose(self, scores: np.ndarray) -> np.ndarray:

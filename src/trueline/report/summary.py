@@ -248,7 +248,13 @@ def _row_blocks(model: LinearModel, place: int, X: Any, y: Any, sample_weight: A
         for frame, block in model.schema.frames(X, extra=extra):
             w = None if model.schema.weights is None else frame[model.schema.weights].to_numpy().astype(float)
             labels = frame[groups].to_numpy() if isinstance(groups, str) else None
-            yield block.X, frame[model.targets[place]].to_numpy().astype(float), w, labels
+            target = frame[model.targets[place]].to_numpy().astype(float)
+            if model.schema.missing == "drop":  # as the fit left them out
+                kept = ~(np.isnan(block.X).any(axis=1) | np.isnan(target) | (False if w is None else np.isnan(w)))
+                w, labels = (None if v is None else v[kept] for v in (w, labels))
+                yield block.X[kept], target[kept], w, labels
+            else:
+                yield block.X, target, w, labels
         return
     rows = model.design(X if hasattr(X, "tocsr") or isinstance(X, np.ndarray) else np.asarray(X, dtype=float))
     target = np.asarray(y, dtype=float)
