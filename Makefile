@@ -16,7 +16,7 @@ demo: $(VENV)/.core
 	$(BIN)/trueline demo
 
 test: $(VENV)/.test check
-	$(BIN)/python -m pytest -n 2 --dist loadfile -m "not torture"
+	$(BIN)/python -m pytest -n 2 --dist loadgroup -m "not torture"
 
 check: $(VENV)/.test
 	$(BIN)/ruff format --check .

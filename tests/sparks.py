@@ -1,4 +1,4 @@
-"""What the tests of Spark share: a local session of two threads for a module, a table, a distance. It needs Java."""
+"""What the tests of Spark share: a local session of two threads, a table, a distance. It needs Java."""
 
 from __future__ import annotations
 
@@ -23,8 +23,9 @@ needs_java = pytest.mark.skipif(
 )
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def spark():
+    """One session for all modules, which conftest.py sends to one process: a JVM takes long to start."""
     from pyspark.sql import SparkSession
 
     with pytest.MonkeyPatch.context() as patch:

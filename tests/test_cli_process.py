@@ -21,21 +21,23 @@ def model(table):
     return write_model(table)
 
 
-def process(*arguments, **options):
-    return subprocess.run(
-        [sys.executable, "-m", "trueline", *map(str, arguments)], capture_output=True, text=True, env=ENV, **options
-    )
+def ended_well(*command, env=ENV):
+    """The finished process of Python with these arguments, which ended with 0."""
+    done = subprocess.run([sys.executable, *map(str, command)], capture_output=True, text=True, env=env)
+    assert done.returncode == 0, (done.returncode, done.stderr[-2000:])
+    return done
 
 
 def imported(*arguments):
-    """Top-level modules that a command line imports."""
-    code = f"import sys; from trueline.cli import main; main({[str(a) for a in arguments]!r}); print(*sys.modules, file=sys.stderr)"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=ENV)
-    return {name.partition(".")[0] for name in done.stderr.split()}
+    """Top-level modules that a command line imports, which ends with 0."""
+    code = f"import sys; from trueline.cli import main; code = main({[str(a) for a in arguments]!r}); print(); print(*sys.modules); sys.exit(code)"
+    return {name.partition(".")[0] for name in ended_well("-c", code).stdout.splitlines()[-1].split()}
 
 
 def test_nothing_is_imported_that_a_command_does_not_use(table):
-    assert not imported("--help") & {"numpy", "polars", "typer", "rich", "numba", "scipy", "sklearn", "matplotlib"}
+    used = imported("--help")
+    assert "trueline" in used
+    assert not used & {"numpy", "polars", "typer", "rich", "numba", "scipy", "sklearn", "matplotlib"}
     used = imported("fit", table / "t.csv", "--target", "y", "--features", "x,z,colour")
     assert {"numpy", "polars"} <= used and not used & {
         "numba",
@@ -68,21 +70,22 @@ def test_a_stream_of_numbers_needs_no_compiler(tmp_path, kind):
 
 def test_a_bar_is_shown_on_a_terminal_and_taken_away(tmp_path):
     import pty
-    import time
+
+    # Without its patience the bar is shown from the first rows on.
+    hasty = (
+        "import sys; from trueline.cli import console, main; console.PATIENCE = console.BETWEEN = 0.0; sys.exit(main())"
+    )
 
     def run(*options):
         ours, theirs = pty.openpty()
         child = subprocess.Popen(
-            [sys.executable, "-m", "trueline", "stream", "-", "-t", "y", *options],
+            [sys.executable, "-c", hasty, "stream", "-", "-t", "y", *options],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=theirs, env={**ENV, "COLUMNS": "80"},
         )  # fmt: skip
         os.close(theirs)
         assert child.stdin is not None and child.stdout is not None
         child.stdin.write(b"x,y\n")
-        for k in range(100):  # for longer than a second
-            child.stdin.write(b"%d,%d\n" % (k % 7, 2 * (k % 7) + 1) * 8)
-            child.stdin.flush()
-            time.sleep(0.05)
+        child.stdin.write(b"".join(b"%d,%d\n" % (k % 7, 2 * (k % 7) + 1) for k in range(800)))
         child.stdin.close()
         out, err = child.stdout.read().decode(), b""
         assert child.wait(timeout=60) == 0
@@ -105,13 +108,8 @@ def test_pipes_close_cleanly_and_no_colour_is_honoured(table, model):
     command = f"{sys.executable} -m trueline predict {model} {table / 't.csv'} | head -n 2"
     done = subprocess.run(["bash", "-c", f"set -o pipefail; {command}"], capture_output=True, text=True, env=ENV)
     assert done.returncode == 0 and done.stderr == "" and len(done.stdout.splitlines()) == 2
-    coloured = subprocess.run(
-        [sys.executable, "-m", "trueline", "--help"],
-        capture_output=True,
-        text=True,
-        env={**os.environ, "FORCE_COLOR": "1", "NO_COLOR": ""},
-    )
-    assert "\033[1m" in coloured.stdout and "\033" not in process("--help").stdout
+    coloured = ended_well("-m", "trueline", "--help", env={**os.environ, "FORCE_COLOR": "1", "NO_COLOR": ""})
+    assert "\033[1m" in coloured.stdout and "\033" not in ended_well("-m", "trueline", "--help").stdout
 
 
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="no device that is always full")
@@ -127,7 +125,6 @@ def test_a_standard_output_that_cannot_be_written_is_one_sentence(model, options
 
 def test_ctrl_c_keeps_what_was_learned(tmp_path):
     import signal
-    import time
 
     save = tmp_path / "kept.tl"
     child = subprocess.Popen(
@@ -143,17 +140,14 @@ def test_ctrl_c_keeps_what_was_learned(tmp_path):
         line = child.stdout.readline()
         assert line, child.stderr.read() if child.stderr else ""
         seen.append(line)
-    time.sleep(0.1)
     child.send_signal(signal.SIGINT)
     assert child.wait(timeout=60) == 0  # standard input is still open: a reader waits on it to the end
     _, err = child.communicate(timeout=60)
     assert "Fatal" not in err and "interrupted after 64 examples" in err and save.exists()
-    assert json.loads(process("inspect", save, "--json").stdout)["n"] == 64
+    assert json.loads(ended_well("-m", "trueline", "inspect", save, "--json").stdout)["n"] == 64
 
 
 def test_shell_completion_knows_the_tree():
-    done = subprocess.run(
-        [sys.executable, "-c", "from trueline.cli import main; raise SystemExit(main([]))"], capture_output=True, text=True,
-        env={**ENV, "_TRUELINE_COMPLETE": "complete_bash", "COMP_WORDS": "trueline st", "COMP_CWORD": "1"},
-    )  # fmt: skip
-    assert "stream" in done.stdout
+    words = {"_TRUELINE_COMPLETE": "complete_bash", "COMP_WORDS": "trueline st", "COMP_CWORD": "1"}
+    code = "from trueline.cli import main; raise SystemExit(main([]))"
+    assert "stream" in ended_well("-c", code, env={**ENV, **words}).stdout

@@ -145,3 +145,39 @@ def test_a_stream_goes_on_with_a_single_row(capsys, table, tmp_path, kind):
     assert run(capsys, "stream", last, "--resume", model, "--save", model, "-q") == (0, "", "")
     assert result(capsys, "inspect", model)["n"] == len(rows)
     assert run(capsys, "stream", last, "-t", "y", "-q")[0] == 3  # alone it has nothing to tell
+
+
+@pytest.mark.parametrize("moment", ["before", "after"])
+@pytest.mark.parametrize("block", [0, 2])
+def test_ctrl_c_within_a_block_loses_nothing_of_it(capsys, table, tmp_path, monkeypatch, block, moment):
+    import os
+    import signal
+
+    from trueline.cli import streaming
+
+    learn, blocks, seen = streaming.learn_block, streaming.text_blocks, []
+
+    def short(*arguments):
+        for names, X, y, weights, *rest in blocks(*arguments):
+            assert weights is None
+            for k in range(0, len(y), 50):
+                yield names, X[k : k + 50], y[k : k + 50], None, *rest
+
+    def pressed(state, *arguments):
+        seen.append(len(arguments[2]))
+        if moment == "after":
+            learn(state, *arguments)
+        if len(seen) == block + 1:
+            os.kill(os.getpid(), signal.SIGINT)
+        if moment == "before":
+            learn(state, *arguments)
+
+    monkeypatch.setattr(streaming, "learn_block", pressed)
+    monkeypatch.setattr(streaming, "text_blocks", short)
+    lines = "".join(f"{k % 2} 1:{k}.5\n" for k in range(200))
+    (tmp_path / "a.svm").write_text(lines)
+    code, _, err = run(capsys, "stream", tmp_path / "a.svm", "--save", tmp_path / "m.tl", "--learner", "perceptron")
+    assert code == 0 and f"interrupted after {sum(seen):,} examples" in err, err
+    monkeypatch.undo()
+    assert result(capsys, "inspect", tmp_path / "m.tl")["n"] == sum(seen)
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler

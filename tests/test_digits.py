@@ -13,7 +13,7 @@ from typing import Any
 import mpmath
 import numpy as np
 import pytest
-from test_exact import correct_digits, with_condition
+from tolerances import correct_digits, with_condition
 
 import trueline as tl
 

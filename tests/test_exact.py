@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tolerances import correct_digits, with_condition
 
 import trueline as tl
 from trueline import doubled
@@ -29,23 +30,6 @@ def solve(X: Any, y: Any, *, intercept: bool = True, digits: int = 60) -> tuple[
         df = len(y) - A.cols
         s2 = sum(v * v for v in r) / df if df > 0 else mpmath.mpf(0)
         return [beta[j] for j in range(A.cols)], [mpmath.sqrt(s2 * inverse[j, j]) for j in range(A.cols)]
-
-
-def correct_digits(found: Any, truth: Any) -> float:
-    """Correct digits of the worst entry, at most 15."""
-    worst = 15.0
-    for a, b in zip(found, truth, strict=True):
-        a = mpmath.mpf(float(a))
-        if a != b:
-            worst = min(worst, float(-mpmath.log10(abs(a - b) / (abs(b) if b else 1))))
-    return max(worst, 0.0)
-
-
-def with_condition(rng: np.random.Generator, n: int, d: int, condition: float) -> np.ndarray:
-    """A random matrix whose singular values fall evenly from 1 to 1/condition."""
-    U, _ = np.linalg.qr(rng.normal(size=(n, d)))
-    V, _ = np.linalg.qr(rng.normal(size=(d, d)))
-    return (U * np.geomspace(1, 1 / condition, d)) @ V.T
 
 
 FLOATS = st.floats(-1e100, 1e100, allow_nan=False).filter(lambda v: v == 0 or abs(v) > 1e-100)

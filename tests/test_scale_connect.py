@@ -43,6 +43,7 @@ print("done")
 """
 
 
+@pytest.mark.torture  # a server of its own takes longer to start than all the rest
 @pytest.mark.timeout(300)
 def test_over_connect():
     pytest.importorskip("grpc", reason="Spark Connect needs pip install 'pyspark[connect]'")

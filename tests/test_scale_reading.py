@@ -92,6 +92,7 @@ def test_headers_are_compared_before_any_engine_starts(capsys, tmp_path, rows, e
 
 
 @SPARK_HERE
+@pytest.mark.torture  # another JVM
 @pytest.mark.timeout(180)
 def test_spark_refuses_another_order_where_no_look_was_possible_and_logs_nothing(tmp_path, rows):
     files = csvs(tmp_path, rows, rows.select("b", "a", "y"))

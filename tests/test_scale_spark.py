@@ -1,6 +1,6 @@
 """On Spark: the same moments, models and predictions as on one machine, through mapInArrow alone.
 
-One local session of two threads serves the module. It needs Java.
+One local session of two threads serves all. It needs Java.
 """
 
 from __future__ import annotations
@@ -144,6 +144,7 @@ session.stop()
 """
 
 
+@pytest.mark.torture  # another JVM
 @pytest.mark.timeout(180)
 def test_workers_without_trueline(tmp_path):
     (tmp_path / "sitecustomize.py").write_text(
@@ -158,7 +159,7 @@ def test_workers_without_trueline(tmp_path):
         [sys.executable, "-c", LACKING, str(tmp_path)], capture_output=True, text=True, timeout=170,
         env=os.environ | {"PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"},
     )  # fmt: skip
-    assert ran.stdout.strip().splitlines()[-1:] == [
+    assert ran.returncode == 0 and ran.stdout.strip().splitlines()[-1:] == [
         "a worker of Spark has no trueline; install trueline on every worker, the same version as here"
     ], ran.stderr[-3000:]
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import mpmath
 import numpy as np
 
 EPS = float(np.finfo(float).eps)
@@ -26,3 +27,20 @@ def assert_same_fit(left: Any, right: Any) -> None:
         np.testing.assert_allclose(getattr(left, name), getattr(right, name), rtol=2 * 10.0**-digits, err_msg=name)
     assert left.certificate_.rank == right.certificate_.rank
     assert left.certificate_.dropped == right.certificate_.dropped
+
+
+def correct_digits(found: Any, truth: Any) -> float:
+    """Correct digits of the worst entry, at most 15."""
+    worst = 15.0
+    for a, b in zip(found, truth, strict=True):
+        a = mpmath.mpf(float(a))
+        if a != b:
+            worst = min(worst, float(-mpmath.log10(abs(a - b) / (abs(b) if b else 1))))
+    return max(worst, 0.0)
+
+
+def with_condition(rng: np.random.Generator, n: int, d: int, condition: float) -> np.ndarray:
+    """A random matrix whose singular values fall evenly from 1 to 1/condition."""
+    U, _ = np.linalg.qr(rng.normal(size=(n, d)))
+    V, _ = np.linalg.qr(rng.normal(size=(d, d)))
+    return (U * np.geomspace(1, 1 / condition, d)) @ V.T

@@ -15,6 +15,7 @@ from typing import Any, TextIO
 
 from ..errors import printable
 
+PATIENCE, BETWEEN = 1.0, 0.1  # seconds before a bar is shown, and between two drawings of it
 _drawn = False  # whether a bar stands on the terminal
 _CODES = {"bold": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33", "cyan": "36"}
 _PAINTED = re.compile(rf"(\n|\033\[(?:0|{'|'.join(_CODES.values())})m)")
@@ -103,7 +104,7 @@ def progress(items: Iterable[Any], label: str, count: Any = None, total: int | N
             yield item
             done += 1 if count is None else count(item)
             now = time.perf_counter()
-            if now - began > 1.0 and now - shown > 0.1:
+            if now - began > PATIENCE and now - shown > BETWEEN:
                 shown = now
                 _bar(label, done, total, now - began)
     finally:
@@ -143,7 +144,7 @@ def waiting(label: str | Callable[[], str]) -> Iterator[None]:
     def tick() -> None:
         began = time.perf_counter()
         while not over.wait(0.2):
-            if (spent := time.perf_counter() - began) > 1.0:
+            if (spent := time.perf_counter() - began) > PATIENCE:
                 text = f"{label if isinstance(label, str) else label()}: {spent:.0f} s"
                 room = shutil.get_terminal_size((80, 24)).columns - 1
                 print(f"\r\033[K{printable(text)[:room]}", end="", file=sys.stderr, flush=True)

@@ -7,7 +7,10 @@ stopped, bit for bit.
 
 from __future__ import annotations
 
+import contextlib
 import itertools
+import signal
+import threading
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -67,12 +70,32 @@ def learned(asked: Asked, state: State | None, show: Shown, predicted: Predicted
             state = begun(asked, plain, y, kind, levels, form)
             for named, rows, nothing, share, *_ in unlabelled:
                 learn_block(state, named, rows, nothing, share, kind, levels, show, predicted)
-        state.schema = schema
-        learn_block(state, names, X, y, weights, kind, levels, show, predicted)
-        yield state
+        with uninterrupted():
+            state.schema = schema
+            learn_block(state, names, X, y, weights, kind, levels, show, predicted)
+            yield state
     if state is None:
         hint = "; what touches the bar is a tag: write '1 |', not '1|'" if form == "vw" else ""
         raise DataError(f"no line of {asked.source} has a label, so there is nothing to learn{hint}", where="target")
+
+
+@contextlib.contextmanager
+def uninterrupted() -> Iterator[None]:
+    """Ctrl-C takes effect at the end: a block is learned whole or not at all, and nothing of it is lost."""
+    if (
+        threading.current_thread() is not threading.main_thread()
+        or signal.getsignal(signal.SIGINT) is not signal.default_int_handler
+    ):
+        yield
+        return
+    pressed: list[int] = []
+    signal.signal(signal.SIGINT, lambda number, frame: pressed.append(number))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+    if pressed:
+        raise KeyboardInterrupt
 
 
 def begun(asked: Asked, names: list[str], y: np.ndarray, kind: str, levels: list[str], form: str | None) -> State:
