@@ -136,7 +136,7 @@ def ridge_path(moments: Any, alphas: np.ndarray) -> np.ndarray:
     """Coefficients, penalties × terms."""
     from ..onepass.paths import RidgePath
 
-    return RidgePath(moments.total, len(moments.terms), True).coef(alphas)[:, 0, :]
+    return RidgePath(moments.total, len(moments.terms), True, integer=moments.integer).coef(alphas)[:, 0, :]
 
 
 def lasso_path(moments: Any, alphas: np.ndarray, l1_ratio: float, tol: float = 1e-8) -> np.ndarray:

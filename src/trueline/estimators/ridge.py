@@ -234,9 +234,8 @@ class RidgeCV(_RidgeFit):
 
     def _path(self, moments: Moments) -> RidgePath:
         d = len(moments.terms)
-        return RidgePath(
-            moments.total, d, self.fit_intercept, standard_scales(moments.total, d) if self.standardize else None
-        )
+        scales = standard_scales(moments.total, d) if self.standardize else None
+        return RidgePath(moments.total, d, self.fit_intercept, scales, moments.integer)
 
     def _by_gcv(self, moments: Moments, alphas: np.ndarray, one_target: bool | None) -> None:
         self._settle(moments, alphas, -self._path(moments).generalised(alphas).mean(axis=1)[:, None], one_target)

@@ -32,7 +32,7 @@ def ridge_scores(
 
     def one(fold: int) -> np.ndarray:
         rest = moments.without(fold)
-        path = RidgePath(rest, d, fit_intercept, standard_scales(rest, d) if standardize else None)
+        path = RidgePath(rest, d, fit_intercept, standard_scales(rest, d) if standardize else None, moments.integer)
         coefs = path.coef(alphas)
         part = scored.parts[fold]
         squares = held_out(part, coefs, path.intercepts(coefs), d)

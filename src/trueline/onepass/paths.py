@@ -11,38 +11,91 @@ by active sets, exactly, warm along the path. Columns are centred, so Σr = 0 an
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import fsum
 
 import numpy as np
 
 from .. import dense
 from ..certify.lasso import LassoGaps, lasso_gaps
+from ..doubled import UNIT, two_prod
 from ..threads import spread
 from .activeset import active_set_path
+from .digits import rounding_squares
 from .moments import Moments
 from .newtonset import ActiveSet
 from .parts import Part
-from .squares import products_of
+from .solve import factored, quadratic, residual
+from .squares import Solution, products_of, solve_part
 
+_COARSE = 1e-11  # of the largest eigenvalue: what float64's eigenvalues know of smaller penalties is mostly rounding
+_CANCELLED = 1e-8  # of a sum of squared errors: where rounding may have cost more it is summed again
 _AT_ONCE = 80  # columns: below, active sets in NumPy alone are done before Numba would be imported
 
 
 class RidgePath:
     """β(α) and its figures for every penalty, from one eigendecomposition.
 
-    ``scales`` per column put the penalty on another scale: α Σ (scale_j β_j)².
+    ``scales`` per column put the penalty on another scale: α Σ (scale_j β_j)². ``integer`` marks the columns of [x y]
+    that hold whole numbers. Directions that the rank rule of least squares drops have no share in any coefficient, and
+    penalties so small that float64's eigenvalues say nothing about them are solved as least squares is.
     """
 
-    def __init__(self, part: Part, d: int, fit_intercept: bool, scales: np.ndarray | None = None) -> None:
-        H = products_of(part, fit_intercept)[0]
+    def __init__(
+        self,
+        part: Part,
+        d: int,
+        fit_intercept: bool,
+        scales: np.ndarray | None = None,
+        integer: np.ndarray | None = None,
+    ) -> None:
+        H, E = products_of(part, fit_intercept)
         self.scales = np.ones(d) if scales is None else scales
         self.part, self.d, self.fit_intercept = part, d, fit_intercept
+        self.integer = np.zeros(len(H), dtype=bool) if integer is None else integer
         self.gram = H[:d, :d]
-        outer = self.scales[:, None] * self.scales
-        self.values, self.vectors = dense.eigh(self.gram / outer)
-        self.values = np.maximum(self.values, 0.0)
+        self.most = part.n - fit_intercept  # no more columns can be independent
+        basis = self._basis((self.gram, E[:d, :d]))
+        gram = self.gram / (self.scales[:, None] * self.scales)
+        values, vectors = dense.eigh(gram if basis is None else basis.T @ gram @ basis)
+        rank = min(self.most, len(values))
+        if d > self.most:
+            rank = min(rank, int((values > d * np.finfo(float).eps * values.max(initial=0.0)).sum()))
+        self.values, self.vectors = np.zeros(d), np.zeros((d, d))
+        self.values[d - rank :] = np.maximum(values[len(values) - rank :], 0.0)
+        self.vectors[:, d - rank :] = (vectors if basis is None else basis @ vectors)[:, len(values) - rank :]
         self.right = H[:d, d:] / self.scales[:, None]
         self.rotated = self.vectors.T @ self.right
         self.squares = np.diagonal(H)[d:].copy()
+        self._solved: dict[float, Solution] = {}
+
+    def _basis(self, gram: tuple[np.ndarray, np.ndarray]) -> np.ndarray | None:
+        """An orthonormal basis of what is orthogonal to the null vectors, scaled; None where there are none."""
+        d = self.d
+        if d > self.most or d == 0:
+            return None  # their number alone says it: the largest eigenvalues are those of the rows
+        rounding = rounding_squares(self.part.raw_squares(), self.integer)[:d]
+        factor = factored(gram, rounding, self.part.noise[:d], condition=False)
+        if not factor.combinations:
+            return None
+        null = factor.null_vectors() * self.scales[:, None]
+        null /= np.linalg.norm(null, axis=0)
+        return dense.qr(null, mode="complete")[0][:, null.shape[1] :]
+
+    def _exact(self, alpha: float) -> Solution:
+        """Least squares, of least norm, or with a penalty that float64 could not tell from none."""
+        if alpha not in self._solved:
+            penalty = alpha * self.scales**2 if alpha > 0 else None
+            terms = [f"column {j}" for j in range(self.d)]
+            self._solved[alpha] = solve_part(
+                self.part, terms, self.integer, fit_intercept=self.fit_intercept, penalty=penalty, condition=False
+            )
+        return self._solved[alpha]
+
+    def _small(self, alphas: np.ndarray) -> list[int]:
+        """Which penalties eigenvalues are too coarse for."""
+        if self.d > self.most:
+            return []
+        return [int(k) for k in np.flatnonzero(alphas <= _COARSE * self.values.max(initial=0.0))]
 
     def coef(self, alphas: np.ndarray) -> np.ndarray:
         """Coefficients, penalties × targets × terms."""
@@ -51,7 +104,10 @@ class RidgePath:
             shrink = 1.0 / (self.values[None, :] + alphas[:, None])
         shrink = np.where(np.isfinite(shrink), shrink, 0.0)
         inner = shrink[:, :, None] * self.rotated[None]
-        return np.moveaxis(self.vectors @ inner, 1, 2) / self.scales
+        coefs = np.moveaxis(self.vectors @ inner, 1, 2) / self.scales
+        for k in self._small(alphas):
+            coefs[k] = self._exact(float(alphas[k])).coef
+        return coefs
 
     def intercepts(self, coefs: np.ndarray) -> np.ndarray:
         """Intercepts, penalties × targets."""
@@ -62,8 +118,16 @@ class RidgePath:
 
     def degrees(self, alphas: np.ndarray) -> np.ndarray:
         """Effective degrees of freedom Σ λ/(λ + α), the intercept included."""
-        kept = self.values[None, :] / (self.values[None, :] + np.asarray(alphas, dtype=float)[:, None])
-        return kept.sum(axis=1) + float(self.fit_intercept)
+        alphas = np.atleast_1d(np.asarray(alphas, dtype=float))
+        with np.errstate(invalid="ignore"):
+            share = self.values[None, :] / (self.values[None, :] + alphas[:, None])
+        degrees = np.where(self.values > 0, share, 0.0).sum(axis=1)
+        for k in self._small(alphas):
+            factor = self._exact(float(alphas[k])).factor
+            assert factor is not None
+            penalised = 0.0 if alphas[k] == 0 else alphas[k] * float(np.diagonal(factor.inverse) @ self.scales**2)
+            degrees[k] = factor.rank - min(penalised, float(factor.rank))
+        return degrees + float(self.fit_intercept)
 
     def residual_squares(self, coefs: np.ndarray) -> np.ndarray:
         """RSS of coefficients, penalties × targets."""
@@ -80,11 +144,29 @@ class RidgePath:
 
 def held_out(part: Part, coefs: np.ndarray, intercepts: np.ndarray, d: int) -> np.ndarray:
     """Σ w (y − b − x·β)² over a part's rows, for coefficients … × targets × terms."""
-    H, mean = part.products[0], part.mean[0]
-    G, c = H[:d, :d], H[:d, d:]
+    H, mean, W = part.products[0], part.mean[0], part.weight[0]
+    G, c, yy = H[:d, :d], H[:d, d:], np.diagonal(H)[d:]
     off = mean[d:] - intercepts - coefs @ mean[:d]
     inner = np.einsum("...kd,...kd->...k", coefs, coefs @ G) - 2 * np.einsum("...kd,dk->...k", coefs, c)
-    return np.maximum(np.diagonal(H)[d:] + inner, 0.0) + part.weight[0] * off**2
+    result = np.maximum(yy + inner, 0.0) + W * off**2
+    # What rounding may have cost: large coefficients of nearly equal columns cancel.
+    size = np.sqrt(yy) + np.abs(coefs) @ np.sqrt(np.maximum(np.diagonal(G), 0.0))
+    level = UNIT * (np.abs(mean[d:]) + np.abs(intercepts) + np.abs(coefs) @ np.abs(mean[:d]))
+    lost = UNIT * size**2 + W * level * (2 * np.abs(off) + level)
+    for at in zip(*np.nonzero(lost > _CANCELLED * result)):
+        result[at] = _squared_errors(part, coefs[at], intercepts[at], d, int(at[-1]))
+    return result
+
+
+def _squared_errors(part: Part, coef: np.ndarray, intercept: float, d: int, target: int) -> float:
+    """As ``held_out`` for one vector of coefficients, in double-double."""
+    (H, E), (mh, ml), t = part.products, part.mean, d + target
+    beta, right = (coef[:, None], 0.0 * coef[:, None]), (H[:d, t : t + 1], E[:d, t : t + 1])
+    left = residual((H[:d, :d], E[:d, :d]), beta, right)
+    square = quadratic(beta, right, left, (H[t : t + 1, t], E[t : t + 1, t]))[0]
+    P, Q = two_prod(-coef, mh[:d])
+    off = fsum([mh[t], ml[t], -float(intercept), *P.tolist(), *Q.tolist(), *(-coef * ml[:d]).tolist()])
+    return float(max(square, 0.0) + part.weight[0] * off**2)
 
 
 def standard_scales(part: Part, d: int) -> np.ndarray:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from functools import cached_property
 from math import fsum
 from typing import Any
 
@@ -49,10 +50,14 @@ class Factor:
     exponents: np.ndarray
     scaled: Pair
     kept: np.ndarray
-    inverse: np.ndarray
     condition_number: float
     combinations: dict[int, np.ndarray]
     elimination: tuple[Pair, Pair] | None
+
+    @cached_property
+    def inverse(self) -> np.ndarray:
+        """G⁻¹ on the kept columns, 0 elsewhere; from an elimination it takes longer than the elimination."""
+        return self.exact_inverse()[0]
 
     @property
     def rank(self) -> int:
@@ -85,14 +90,19 @@ class Factor:
         outer = self.scale[:, None] * self.scale[None, :]
         return h * outer, e * outer
 
-    def minimum_norm(self, beta: Pair) -> Pair:
-        """The solution of least norm with the same fit: the null vectors' share is taken off."""
-        if not self.combinations:
-            return beta
+    def null_vectors(self) -> np.ndarray:
+        """One column for each dropped one: what it is in the others, taken off itself."""
         null = np.zeros((len(self.kept), len(self.combinations)))
         for column, (j, gamma) in enumerate(self.combinations.items()):
             null[:, column] = -gamma * self.scale / self.scale[j]
             null[j, column] = 1.0
+        return null
+
+    def minimum_norm(self, beta: Pair) -> Pair:
+        """The solution of least norm with the same fit: the null vectors' share is taken off."""
+        if not self.combinations:
+            return beta
+        null = self.null_vectors()
         share = dense.lstsq(null, beta[0], rcond=None)[0]
         return doubled.two_sum(beta[0] - null @ share, np.zeros_like(beta[0]))
 
@@ -194,25 +204,25 @@ def factored(
     outer = scale[:, None] * scale[None, :]
     scaled = (G[0] * outer, G[1] * outer)
     if d == 0:
-        return Factor(exponents, scaled, np.ones(0, bool), np.zeros((0, 0)), 1.0, {}, None)
+        return Factor(exponents, scaled, np.ones(0, bool), 1.0, {}, None)
     if positive.all() and (most is None or d <= most):
         try:
             with dense.alone(d):
                 bound, number = _bound(scaled[0], condition)
                 inverse = dense.inv(scaled[0]) if bound < _REFINABLE else None
             if inverse is not None:
-                return Factor(exponents, scaled, np.ones(d, bool), inverse * outer, number, {}, None)
+                factor = Factor(exponents, scaled, np.ones(d, bool), number, {}, None)
+                factor.inverse = inverse * outer
+                return factor
         except np.linalg.LinAlgError:
             pass
     square = scale**2
     elimination, kept, combinations = eliminate(scaled, rounding * square, noise * square, most)
-    factor = Factor(exponents, scaled, kept, np.zeros((d, d)), np.nan, combinations, elimination)
-    inverse = factor.exact_inverse()[0]
-    factor.inverse = inverse
+    factor = Factor(exponents, scaled, kept, np.nan, combinations, elimination)
     if not condition:
         return factor
     inner = np.ix_(kept, kept)
-    factor.condition_number = _condition(scaled[0][inner], (inverse / outer)[inner])
+    factor.condition_number = _condition(scaled[0][inner], (factor.inverse / outer)[inner])
     return factor
 
 

@@ -85,15 +85,21 @@ def solve_part(
     fit_intercept: bool = True,
     rank: str = "minimum-norm",
     penalty: np.ndarray | None = None,
+    condition: bool = True,
 ) -> Solution:
-    """Least squares of the part's last columns on its first ``len(terms)``, plus Σ penalty_j β_j² if given."""
+    """Least squares of the part's last columns on its first ``len(terms)``, plus Σ penalty_j β_j² if given.
+
+    ``condition=False`` is for who never looks at the certificate.
+    """
     if rank not in RANK_CHOICES:
         raise UsageError(f"rank must be one of {', '.join(RANK_CHOICES)}, not {rank!r}", where="rank")
     d = len(terms)
     raw = part.raw_squares()
     if not _SMALL < raw.min(initial=1.0) <= raw.max(initial=1.0) < 1 / _SMALL and (scale := _scale(raw)).any():
         own = None if penalty is None else np.ldexp(penalty, 2 * scale[:d])
-        found = solve_part(part.scaled(scale), terms, integer, fit_intercept=fit_intercept, rank=rank, penalty=own)
+        found = solve_part(
+            part.scaled(scale), terms, integer, fit_intercept=fit_intercept, rank=rank, penalty=own, condition=condition
+        )
         assert found.factor is not None
         # The least norm is another one on another scale; constant columns have coefficient 0 on each.
         if rank == "drop" or not any(gamma.any() for gamma in found.factor.combinations.values()):
@@ -116,6 +122,7 @@ def solve_part(
         rounding[:d],
         part.noise[:d],
         most=None if penalty is not None else part.n - fit_intercept,
+        condition=condition,
     )
     right = (H[:d, d:], E[:d, d:])
     basic, left = factor.solve(right)
