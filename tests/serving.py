@@ -163,7 +163,7 @@ class Nursery:
 
 def nurse(folder: Path) -> None:
     """Fork a server a line."""
-    from trueline.serve import admin, app, events, guard, protocol  # noqa: F401
+    from trueline.serve import admin, app, events, guard, wire  # noqa: F401
     from trueline.serve.launch import serve
     from trueline.serve.live import Label, Live
     from trueline.serve.spec import check
@@ -187,9 +187,7 @@ def nurse(folder: Path) -> None:
             retention, name = settings.get("--retention", "7d"), str(folder / "schema.json")
             code = 1
             try:
-                code = serve(
-                    None, [name], None, store, "127.0.0.1", 0, None, retention, "full", every, None, None, None, True
-                )
+                code = serve(features=[name], store=store, port=0, retention=retention, snapshot_every=every, json=True)
             except Exception as error:
                 print(f"refused: {error}", flush=True)
             finally:

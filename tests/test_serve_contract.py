@@ -118,6 +118,18 @@ class Dropping(threading.Thread):
         self.seen = self.cut = 0
         self.start()
 
+    @staticmethod
+    def message(end):
+        """A request or an answer."""
+        raw = b""
+        while b"\r\n\r\n" not in raw:
+            raw += end.recv(65536)
+        head, _, body = raw.partition(b"\r\n\r\n")
+        size = next(int(line[15:]) for line in head.split(b"\r\n") if line.lower().startswith(b"content-length:"))
+        while len(body) < size:
+            body += end.recv(65536)
+        return head + b"\r\n\r\n" + body
+
     def run(self):
         while True:
             try:
@@ -127,18 +139,9 @@ class Dropping(threading.Thread):
             with client, socket.create_connection(self.to) as server:
                 client.settimeout(5)
                 server.settimeout(5)
-                raw = b""
-                while b"\r\n\r\n" not in raw:
-                    raw += client.recv(65536)
-                head, _, body = raw.partition(b"\r\n\r\n")
-                size = next(
-                    int(line[15:]) for line in head.split(b"\r\n") if line.lower().startswith(b"content-length:")
-                )
-                while len(body) < size:
-                    body += client.recv(65536)
+                server.sendall(self.message(client))
                 self.seen += 1
-                server.sendall(head + b"\r\n\r\n" + body)
-                answer = server.recv(1 << 20)  # the service has answered, so the label is in the journal
+                answer = self.message(server)  # the service has answered, so the label is in the journal
                 if self.seen % 3:
                     self.cut += 1
                 else:

@@ -63,30 +63,10 @@ def test_slow_and_idle_sockets(tmp_path):
         try:
             for k in range(100):
                 assert server.post("m/predict", {"features": X[k]}).status_code == 200
-            sockets[1].settimeout(20)
-            assert b" 408 " in sockets[1].recv(200)  # slow headers are cut off
         finally:
             for one in sockets:
                 one.close()
         assert server.post("m/learn", {"id": "after", "features": X[0], "label": Y[0]}).json()["position"] == 1
-
-
-def test_slow_bodies_and_too_many_connections(tmp_path):
-    """The limits made small in a real server: a body that stops is cut off, and one connection too many is turned away."""
-    small = "import trueline.serve.protocol as p; p.BODY_SECONDS=1.0; p.HEADER_SECONDS=1.0; p.MOST_CONNECTIONS=40; from trueline.cli import main; import sys; sys.exit(main())"
-    with Served(tmp_path, program=small) as server:
-        sockets = slow_sockets(server.address, 39)
-        for one in sockets:
-            one.settimeout(10)
-        more = slow_sockets(server.address, 4)
-        more[-1].settimeout(10)
-        assert b" 503 " in more[-1].recv(300)
-        assert b" 408 " in sockets[2].recv(300)  # the body
-        assert b" 408 " in sockets[1].recv(300)  # the head
-        assert b" 408 " in sockets[0].recv(300)  # nothing at all
-        for one in (*sockets, *more):
-            one.close()
-        assert server.post("m/predict", {"features": X[0]}).status_code == 200
 
 
 def test_hostile_bodies(tmp_path):

@@ -29,7 +29,7 @@ from .openapi import description
 from .service import Service
 from .shape import shown
 from .store import StoreFailure, StoreFull
-from .wire import Edge, Wire, read
+from .wire import Edge, Wire, passed, read
 
 POLICY = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 PAGE = {
@@ -59,10 +59,11 @@ class Rest:
             try:
                 refusal = self.guard.refuse(request.scope["headers"], scope) if scope else None
                 if refusal is not None:
-                    return self.refused(*refusal, request=request, known=False)
+                    return await self.unread(request, self.refused(*refusal, request=request, known=False))
                 return await call(request)
             except Refused as refused:
-                return self.refused(refused.status, None, request, refused.body)
+                made = self.refused(refused.status, None, request, refused.body)
+                return await self.unread(request, made) if refused.status in (408, 413, 503) else made
             except StoreFull:
                 return self.refused(507, "the disk is full; nothing was stored", request)
             except StoreFailure:
@@ -71,6 +72,12 @@ class Rest:
                 return self.refused(422, None, request, error.to_dict())
 
         return run
+
+    async def unread(self, request: Request, made: Response) -> Response:
+        """The answer to a request whose body was not read; its connection is closed unless the rest is short."""
+        if made.status_code == 408 or not await passed(request.receive):
+            made.headers["connection"] = "close"
+        return made
 
     def refused(
         self, status: int, message: str | None, request: Request, body: Any = None, known: bool = True
@@ -90,7 +97,7 @@ class Rest:
         return self.service.find(request.path_params["name"])
 
     async def body(self, request: Request) -> Any:
-        return decode(await read(request.receive))
+        return decode(await read(request.scope["headers"], request.receive))
 
     # ---- models
     def summary(self, live: Live) -> dict[str, Any]:
@@ -296,4 +303,6 @@ def application(service: Service, guard: Guard, events: Events, edge: Edge) -> W
     async def life(app: Any) -> AsyncIterator[None]:
         yield
 
-    return Wire(edge, Starlette(routes=routes, exception_handlers={404: missing, 405: missing}, lifespan=life))
+    behind = Starlette(routes=routes, exception_handlers={404: missing, 405: missing}, lifespan=life)
+    behind.router.redirect_slashes = False  # a redirection would repeat the Host that it was given
+    return Wire(edge, guard, behind)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import errno
-import gc
 import json as jsons
 import logging
 import os
@@ -23,6 +22,8 @@ import typer
 
 from ..errors import ModelError, TruelineError, UsageError
 
+MOST_CONNECTIONS = 4096
+IDLE_SECONDS = 65
 UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 
 
@@ -48,6 +49,14 @@ def serve(
         str, typer.Option(help="The address to listen at; another than loopback needs --token-file.")
     ] = "127.0.0.1",
     port: Annotated[int, typer.Option(help="The port; 0 takes a free one.", min=0, max=65535)] = 8000,
+    allow_host: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--allow-host",
+            help="A name by which clients call the service, such as a proxy's; may be repeated.",
+            show_default=False,
+        ),
+    ] = None,
     token_file: Annotated[
         str | None,
         typer.Option("--token-file", help="Lines 'scopes token'; scopes: predict, learn, admin.", show_default=False),
@@ -79,7 +88,7 @@ def serve(
 
     trueline serve m.tl --store live.db --port 9000
     """
-    from .guard import LOOPBACK, read_tokens
+    from .guard import ANY_ADDRESS, LOOPBACK, read_tokens
 
     seconds = duration(retention)
     if durability not in ("full", "process"):
@@ -89,6 +98,12 @@ def serve(
         raise UsageError(
             f"listening at {host} needs --token-file: off loopback every request carries a token", where="token-file"
         )
+    for named in allow_host or ():
+        if not re.fullmatch(r"[0-9A-Za-z][0-9A-Za-z._-]*", named):
+            raise UsageError(
+                f"--allow-host is a name without port, such as models.example.org, not {named!r}", where="allow-host"
+            )
+    hosts = {*LOOPBACK, host, *(allow_host or ())} | (set() if host in LOOPBACK else {ANY_ADDRESS})
     if (tls_certificate is None) != (tls_key is None):
         raise UsageError("--tls-certificate and --tls-key go together", where="tls-key")
     if tls_certificate is not None:
@@ -111,7 +126,7 @@ def serve(
         raise
     try:
         code = asyncio.run(
-            _run(opened, wanted, seconds, snapshot_every, host, port, tokens, (tls_certificate, tls_key), json),
+            _run(opened, wanted, seconds, snapshot_every, host, port, tokens, hosts, (tls_certificate, tls_key), json),
             **_loop(),
         )
     except KeyboardInterrupt:
@@ -253,6 +268,7 @@ async def _run(
     host: str,
     port: int,
     tokens: Any,
+    hosts: set[str],
     tls: tuple[Any, Any],
     json: bool,
 ) -> int:
@@ -262,8 +278,7 @@ async def _run(
     from . import admin
     from .app import application
     from .events import Events
-    from .guard import Guard
-    from .protocol import Limited, sweep_connections
+    from .guard import LARGEST_HEAD, Guard
     from .service import Service
     from .wire import Edge
 
@@ -272,56 +287,53 @@ async def _run(
     for spec, raw in wanted:
         if spec["name"] not in service.models:  # what the store holds goes on; a file is only a beginning
             await admin.create(service, spec, raw)
-    events, guard = Events(service), Guard(tokens)
-    edge = Edge(service, guard)
+    events, guard = Events(service), Guard(tokens, hosts)
+    edge = Edge(service)
+    # Where there are tokens there are strangers, and h11 is the parser that limits the head of a request; httptools is
+    # twice as fast, and takes a head of any size.
+    parser = "auto" if tokens is None else "h11"
     config = uvicorn.Config(
-        application(service, guard, events, edge), host=host, port=port, http=type("Served", (Limited,), {"edge": edge}), ws="none", lifespan="off", log_config=None,
-        access_log=False, server_header=False, proxy_headers=False, date_header=False, timeout_keep_alive=65, timeout_graceful_shutdown=5,
+        application(service, guard, events, edge), host=host, port=port, http=parser, ws="none", lifespan="off", log_config=None,
+        access_log=False, server_header=False, proxy_headers=False, date_header=False, timeout_keep_alive=IDLE_SECONDS,
+        timeout_graceful_shutdown=5, limit_concurrency=MOST_CONNECTIONS, h11_max_incomplete_event_size=LARGEST_HEAD,
         ssl_certfile=tls[0], ssl_keyfile=tls[1], backlog=2048,
     )  # fmt: skip
     logging.getLogger("uvicorn.error").addHandler(logging.NullHandler())
     logging.getLogger("uvicorn.error").propagate = False
-    server = _stoppable(uvicorn.Server)(config)
+    server = uvicorn.Server(config)
     service.on_failure = lambda: setattr(server, "should_exit", True)
     tasks = [
         asyncio.create_task(job)
         for job in (
             events.publish(),
-            sweep_connections(server.server_state.connections),
             _sweep(service),
             _watch(server, events),
         )
     ]
     tasks.append(asyncio.create_task(_announce(server, service, json, "https" if tls[0] else "http")))
-    # What is loaded stays; a collection that looks at all of it every few hundred requests finds nothing.
-    gc.collect()
-    gc.freeze()
-    gc.set_threshold(20_000, 20, 50)
-    try:
-        await server.serve()
-    except SystemExit:
-        raise _cannot_listen(host, port) from None
-    finally:
-        await events.stop()
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
-        await service.stop()
+    with _once_more_unheard():
+        try:
+            await server.serve()
+        except SystemExit:
+            raise _cannot_listen(host, port) from None
+        finally:
+            await events.stop()
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+            await service.stop()
     return 1 if service.failed is not None else 0
 
 
-def _stoppable(kind: Any) -> Any:
-    """uvicorn's server raises the signal again when it ends, which would kill the process before the last snapshot."""
-
-    class Stoppable(kind):  # type: ignore[misc]
-        @contextlib.contextmanager
-        def capture_signals(self) -> Iterator[None]:
-            loop = asyncio.get_running_loop()
-            for number in (signal.SIGTERM, signal.SIGINT):
-                loop.add_signal_handler(number, lambda: setattr(self, "should_exit", True))
-            yield
-
-    return Stoppable
+@contextlib.contextmanager
+def _once_more_unheard() -> Iterator[None]:
+    """uvicorn raises a signal again when it has ended by it, which would kill the process before the last snapshot."""
+    before = {number: signal.signal(number, lambda *_: None) for number in (signal.SIGTERM, signal.SIGINT)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 async def _watch(server: Any, events: Any) -> None:

@@ -1,7 +1,7 @@
-"""The two hot requests, predict and learn: from headers and a body to an answer. Everything else goes to the application behind.
+"""The service as an ASGI application: the guard, bodies within their limits, and the two hot requests, predict and learn.
 
-``Edge.begin`` is the one way in, for the connection's short way (protocol.py) and for ASGI alike; it answers through a
-callback, at once for a refusal, after the commit otherwise.
+The guard is asked as soon as the head of a request is whole; nobody's body is read before. Bodies have a size, a time,
+and one budget for all of them together. Everything but predict and learn goes to the application behind.
 """
 
 from __future__ import annotations
@@ -19,6 +19,10 @@ from .service import Service
 from .writer import Job
 
 LARGEST_BODY = 8 * 1024 * 1024
+ALL_BODIES = 64 * 1024 * 1024  # of all requests together, of bodies that come in pieces
+BODY_SECONDS = 30.0
+UNREAD_BODY = 64 * 1024  # of a request that is refused: read past, so that its connection stays
+UNREAD_SECONDS = 1.0
 _encode = msgspec.json.Encoder().encode
 _PREFIX = b"/v1/models/"
 _VERBS = (b"predict", b"learn")
@@ -35,20 +39,16 @@ def target(path: bytes) -> tuple[str, str] | None:
 
 
 class Edge:
-    """Headers and a body in, an answer out."""
+    """A body in, an answer out."""
 
-    def __init__(self, service: Service, guard: Guard) -> None:
-        self.service, self.guard = service, guard
+    def __init__(self, service: Service) -> None:
+        self.service = service
 
-    def begin(self, headers: list[tuple[bytes, bytes]], name: str, verb: str, body: bytes, reply: Reply) -> None:
+    def begin(self, name: str, verb: str, body: bytes, reply: Reply) -> None:
         """Start a request; ``reply`` is called once."""
         service = self.service
         live = service.models.get(name)
         try:
-            refusal = self.guard.refuse(headers, verb)
-            if refusal is not None:
-                live = None  # who may not ask does not learn how far the model is
-                raise Refused(*refusal)
             live = service.find(name)
             intake = live.intakes.get(verb) or service.intake(live, verb)
             rows, batch = intake.read(body)
@@ -80,55 +80,110 @@ class Edge:
 class Wire:
     """The ASGI application of the service."""
 
-    def __init__(self, edge: Edge, rest: Callable[..., Awaitable[None]]) -> None:
-        self.edge, self.rest = edge, rest
+    def __init__(self, edge: Edge, guard: Guard, rest: Callable[..., Awaitable[None]]) -> None:
+        self.edge, self.guard, self.rest = edge, guard, rest
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
-        where = target(scope["path"].encode()) if scope["type"] == "http" else None
-        if where is None or scope["method"] != "POST":
+        path = scope["path"]
+        where = target(path.encode()) if scope["method"] == "POST" else None
+        refusal = self.guard.refuse(scope["headers"], where and where[1], path == "/")
+        if refusal is not None:  # who may not ask does not learn how far the model is
+            await self.refuse(receive, send, Refused(*refusal))
+            return
+        if where is None:
             await self.rest(scope, receive, send)
             return
         try:
-            body = await read(receive)
+            body = await read(scope["headers"], receive)
         except Refused as refused:
-            await respond(send, refused.status, _encode(refused.body))
+            await self.refuse(receive, send, refused)
             return
         answered: asyncio.Future[tuple[int, bytes]] = asyncio.get_running_loop().create_future()
-        self.edge.begin(
-            scope["headers"], *where, body, lambda *made: None if answered.done() else answered.set_result(made)
-        )
+        self.edge.begin(*where, body, lambda *made: None if answered.done() else answered.set_result(made))
+        del body
         await respond(send, *await answered)
 
+    async def refuse(self, receive: Any, send: Any, refused: Refused) -> None:
+        """An answer to a request whose body was not read: the connection is closed unless the rest of it is short."""
+        self.edge.service.counts[f"status_{refused.status}"] += 1
+        closing = refused.status == 408 or not await passed(receive)
+        await respond(send, refused.status, _encode(refused.body), closing)
 
-async def read(receive: Any) -> bytes:
-    """The whole body, within the limit."""
-    message = await receive()
-    if message["type"] == "http.disconnect":
+
+class Bodies:
+    """How many bytes of bodies that come in pieces are held now, by all requests together."""
+
+    held = 0
+
+
+async def read(headers: list[tuple[bytes, bytes]], receive: Any) -> bytes:
+    """The whole body, within its limits: its size, its time, and the budget of all bodies."""
+    for name, value in headers:
+        if name == b"content-length" and (not value.isdigit() or len(value) > 12 or int(value) > LARGEST_BODY):
+            raise _too_large()
+    try:
+        async with asyncio.timeout(BODY_SECONDS):
+            message = await receive()
+            if message["type"] == "http.request" and not message.get("more_body"):
+                return _within(message.get("body", b""))
+            return await _pieces(message, receive)
+    except TimeoutError:
+        raise Refused(408, "the body did not arrive in time", "body") from None
+
+
+async def _pieces(message: Any, receive: Any) -> bytes:
+    """A body that comes in pieces."""
+    body = bytearray()
+    try:
+        while message["type"] == "http.request":
+            piece = message.get("body", b"")
+            Bodies.held += len(piece)
+            body += piece
+            if len(body) > LARGEST_BODY:
+                raise _too_large()
+            if Bodies.held > ALL_BODIES:
+                raise Refused(
+                    503, "the bodies of other requests take all the memory there is for them; try again later"
+                )
+            if not message.get("more_body"):
+                return bytes(body)
+            message = await receive()
         raise Refused(400, "the connection was closed", "body")
-    body = message.get("body", b"")
-    if not message.get("more_body"):
-        return body
-    parts, size = [body], len(body)
-    while message.get("more_body"):
-        message = await receive()
-        if message["type"] == "http.disconnect":
-            raise Refused(400, "the connection was closed", "body")
-        parts.append(message.get("body", b""))
-        size += len(parts[-1])
-        if size > LARGEST_BODY:
-            raise Refused(413, f"the body is larger than {LARGEST_BODY} bytes; send smaller batches", "body")
-    return b"".join(parts)
+    finally:
+        Bodies.held -= len(body)
 
 
-async def respond(send: Any, status: int, body: bytes) -> None:
+def _within(body: bytes) -> bytes:
+    if len(body) > LARGEST_BODY:
+        raise _too_large()
+    return body
+
+
+def _too_large() -> Refused:
+    return Refused(413, f"the body is larger than {LARGEST_BODY} bytes; send smaller batches", "body")
+
+
+async def passed(receive: Any) -> bool:
+    """Read past the rest of a short body; whether that was all of it."""
+    size = 0
+    try:
+        async with asyncio.timeout(UNREAD_SECONDS):
+            while size <= UNREAD_BODY:
+                message = await receive()
+                size += len(message.get("body", b""))
+                if not message.get("more_body"):
+                    return message["type"] == "http.request"
+    except TimeoutError:
+        pass
+    return False
+
+
+async def respond(send: Any, status: int, body: bytes, closing: bool = False) -> None:
     """One JSON answer."""
     headers = [_TYPE, (b"content-length", str(len(body)).encode())]
     if status == 401:
         headers.append((b"www-authenticate", b"Bearer"))
+    if closing:
+        headers.append((b"connection", b"close"))
     await send({"type": "http.response.start", "status": status, "headers": headers})
     await send({"type": "http.response.body", "body": body})
-
-
-def refusal_body(message: str) -> bytes:
-    """The body of a refusal by the connection itself."""
-    return _encode({"error": {"message": message, "where": None}})
