@@ -27,6 +27,7 @@ class Function:
     column: str
     kind: ClassVar[str] = ""
     memory: ClassVar[int] = 0
+    unnamed: ClassVar[tuple[str, ...]] = ("centres", "knots")  # constants, which ``fix`` takes from the rows
 
     @property
     def fixed(self) -> bool:
@@ -35,8 +36,24 @@ class Function:
     def fix(self, x: np.ndarray) -> Function:
         return self
 
-    def names(self) -> tuple[str, ...]:
-        raise NotImplementedError
+    @property
+    def label(self) -> str:
+        """Its name in terms, as long as no other function of the formula has the same."""
+        return f"{self.kind}({self.column})"
+
+    @property
+    def full_label(self) -> str:
+        """The name that tells two functions of one kind and column apart: with its options."""
+        options = [
+            f"{field.name}={value!r}"
+            for field in dataclasses.fields(self)
+            if field.name not in ("column", *self.unnamed) and (value := getattr(self, field.name)) not in (None, ())
+        ]
+        return f"{self.kind}({', '.join([self.column, *options])})"
+
+    def names(self, label: str | None = None) -> tuple[str, ...]:
+        """The names of its columns, under its own label or another."""
+        return (label or self.label,)
 
     def values(self, x: np.ndarray) -> np.ndarray:
         raise NotImplementedError
@@ -52,8 +69,9 @@ class Identity(Function):
 
     kind = "column"
 
-    def names(self) -> tuple[str, ...]:
-        return (self.column,)
+    @property
+    def label(self) -> str:
+        return self.column
 
     def values(self, x: np.ndarray) -> np.ndarray:
         return x[:, None]
@@ -75,6 +93,7 @@ class Poly(Function):
     high: float | None = None
     orthogonal: Orthogonal | None = None
     kind = "poly"
+    unnamed = ("orthogonal", "degree")  # a larger degree has the terms of a smaller one
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "degree", whole("degree", self.degree, 1, 50))
@@ -91,8 +110,8 @@ class Poly(Function):
             x = low + (high - low) * (0.5 - 0.5 * np.cos(np.pi * (np.arange(256) + 0.5) / 256))
         return dataclasses.replace(self, orthogonal=Orthogonal.on(x, self.degree))
 
-    def names(self) -> tuple[str, ...]:
-        return tuple(f"poly({self.column})[{k}]" for k in range(1, self.degree + 1))
+    def names(self, label: str | None = None) -> tuple[str, ...]:
+        return tuple(f"{label or self.label}[{k}]" for k in range(1, self.degree + 1))
 
     def powers(self) -> tuple[str, ...]:
         """The names of the raw powers."""
@@ -116,8 +135,9 @@ class Bumps(Function):
     centres: tuple[float, ...] = ()
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "count", whole("count", self.count, 1, 10_000))
         object.__setattr__(self, "centres", tuple(self.centres))
+        # Stated centres say how many there are.
+        object.__setattr__(self, "count", whole("count", len(self.centres) or self.count, 1, 10_000))
 
     @property
     def fixed(self) -> bool:
@@ -134,8 +154,8 @@ class Bumps(Function):
             return (self.centres[-1] - self.centres[0]) / (len(self.centres) - 1)
         return abs(self.centres[0]) or 1.0
 
-    def names(self) -> tuple[str, ...]:
-        return tuple(f"{self.kind}({self.column})[{k}]" for k in range(1, self.count + 1))
+    def names(self, label: str | None = None) -> tuple[str, ...]:
+        return tuple(f"{label or self.label}[{k}]" for k in range(1, self.count + 1))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -198,8 +218,8 @@ class Spline(Function):
         ends = self.degree + 1
         return dataclasses.replace(self, knots=tuple(map(float, [low] * ends + list(places) + [high] * ends)))
 
-    def names(self) -> tuple[str, ...]:
-        return tuple(f"spline({self.column})[{k}]" for k in range(1, self.count + 1))
+    def names(self, label: str | None = None) -> tuple[str, ...]:
+        return tuple(f"{label or self.label}[{k}]" for k in range(1, self.count + 1))
 
     def values(self, x: np.ndarray) -> np.ndarray:
         t = np.array(self.knots)
@@ -237,8 +257,9 @@ class Lag(Function):
     def memory(self) -> int:  # type: ignore[override]
         return self.steps
 
-    def names(self) -> tuple[str, ...]:
-        return (f"lag({self.column}, {self.steps})",)
+    @property
+    def label(self) -> str:
+        return f"lag({self.column}, {self.steps})"
 
     def values(self, x: np.ndarray) -> np.ndarray:
         return np.r_[np.full(min(self.steps, len(x)), np.nan), x[: max(0, len(x) - self.steps)]][:, None]
@@ -257,11 +278,12 @@ class Log(Function):
     shift: float = 0.0
     kind = "log"
 
-    def names(self) -> tuple[str, ...]:
+    @property
+    def label(self) -> str:
         inside = (
             self.column if not self.shift else f"{self.column} {'+' if self.shift > 0 else '-'} {abs(self.shift):g}"
         )
-        return (f"log({inside})",)
+        return f"log({inside})"
 
     def values(self, x: np.ndarray) -> np.ndarray:
         with np.errstate(divide="ignore", invalid="ignore"):
@@ -275,8 +297,9 @@ class Simple(Function):
     function: str = "exp"
     kind = "simple"
 
-    def names(self) -> tuple[str, ...]:
-        return (f"{self.function}({self.column})",)
+    @property
+    def label(self) -> str:
+        return f"{self.function}({self.column})"
 
     def values(self, x: np.ndarray) -> np.ndarray:
         with np.errstate(all="ignore"):
@@ -302,18 +325,26 @@ class Call(Function):
         made = np.asarray(self.function(x), dtype=float)
         if made.shape[:1] != x.shape or made.ndim > 2:
             raise UsageError(
-                f"{self._label} of {len(x)} values of {self.column!r} gives shape {made.shape}; one row per value is "
+                f"{self._called} of {len(x)} values of {self.column!r} gives shape {made.shape}; one row per value is "
                 "needed",
                 where=self.column,
             )
         return made.reshape(len(x), -1)
 
     @property
-    def _label(self) -> str:
+    def _called(self) -> str:
         return str(getattr(self.function, "__name__", type(self.function).__name__))
 
-    def names(self) -> tuple[str, ...]:
-        label = f"{self._label}({self.column})"
+    @property
+    def label(self) -> str:
+        return f"{self._called}({self.column})"
+
+    @property
+    def full_label(self) -> str:
+        return self.label  # what is inside a callable has no name
+
+    def names(self, label: str | None = None) -> tuple[str, ...]:
+        label = label or self.label
         return (label,) if self.width <= 1 else tuple(f"{label}[{k}]" for k in range(1, self.width + 1))
 
     def values(self, x: np.ndarray) -> np.ndarray:
@@ -321,7 +352,7 @@ class Call(Function):
 
     def to_dict(self) -> dict[str, Any]:
         raise ModelError(
-            f"{self._label} of column {self.column!r} is a callable, which a model file cannot hold; use a function that "
+            f"{self._called} of column {self.column!r} is a callable, which a model file cannot hold; use a function that "
             "formulas name, or a derived column",
             where=self.column,
         )

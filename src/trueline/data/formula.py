@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import ast
 import dataclasses
+import functools
 import re
 from collections.abc import Sequence
 from fractions import Fraction
@@ -99,15 +100,45 @@ class Formula:
 
         return dataclasses.replace(self, products=tuple(tuple(map(fixed, product)) for product in self.products))
 
+    @functools.cached_property
+    def _labels(self) -> list[tuple[Function, str]]:
+        """Each function with the label of its terms: its own, or with its options where another has the same.
+
+        Polynomials of one column and range share their first terms, so that the larger degree holds the smaller.
+        """
+        functions: list[Function] = []
+        for f in (f for product in self.products for f in product if not isinstance(f, Identity)):
+            if f not in functions:
+                functions.append(f)
+        labels: list[tuple[Function, str]] = []
+        for f in functions:
+            rivals = [g for g in functions if g.label == f.label and not _nested(f, g)]
+            label = f.full_label if rivals else f.label
+            earlier = [g for g, other in labels if other.partition(" #")[0] == label and not _nested(f, g)]
+            labels.append((f, f"{label} #{len(earlier) + 1}" if earlier else label))
+        return labels
+
+    def names_of(self, f: Function, known: Known | None = None) -> Sequence[str]:
+        """The names of a function's columns in this formula; of a column itself its raw terms."""
+        if isinstance(f, Identity):
+            return (f.column,) if known is None else dict(known)[f.column]
+        return f.names(next(label for g, label in self._labels if g == f))
+
     def terms(self, known: Known) -> tuple[str, ...]:
         """The names of the columns that ``expand`` makes."""
-        levels = dict(known)
-        made: dict[str, None] = {}
+        made: dict[str, tuple[Any, ...]] = {}
         for product in self.products:
-            names: list[tuple[str, ...]] = [()]
+            names: list[tuple[tuple[str, ...], tuple[Any, ...]]] = [((), ())]
             for f in product:
-                names = [(*head, name) for head in names for name in _names(f, levels)]
-            made |= dict.fromkeys(":".join(parts) for parts in names)
+                own = [(name, _meaning(f, name, k)) for k, name in enumerate(self.names_of(f, known))]
+                names = [((*head, name), (*tail, what)) for head, tail in names for name, what in own]
+            for parts, meaning in names:
+                term = ":".join(parts)
+                if made.setdefault(term, meaning) != meaning:
+                    raise UsageError(
+                        f"two terms of the formula have the name {term!r}; rename the column, or leave one of them out",
+                        where=term,
+                    )
         return tuple(made)
 
     def expand(
@@ -127,7 +158,7 @@ class Formula:
         place = _places(known)
         columns: dict[str, np.ndarray] = {}
         for product in self.products:
-            _multiply(product, rows, known, place, columns)
+            self._multiply(product, rows, known, place, columns)
         names = self.terms(known)
         made = np.empty((len(rows), len(names)))
         for k, name in enumerate(names):
@@ -136,19 +167,40 @@ class Formula:
             return made, names, None
         return np.ascontiguousarray(made[back:]), names, rows[-back:].copy()
 
+    def _multiply(
+        self,
+        product: tuple[Function, ...],
+        rows: np.ndarray,
+        known: Known,
+        place: dict[str, list[int]],
+        columns: dict[str, np.ndarray],
+    ) -> None:
+        """The columns of one product, by name."""
+        parts: list[tuple[str, Any]] = [("", 1.0)]
+        for f in product:
+            own = rows[:, place[f.column]] if isinstance(f, Identity) else f.values(rows[:, _one_column(f, place)])
+            parts = [
+                (f"{head}:{name}" if head else name, own[:, k] if not head else values * own[:, k])
+                for head, values in parts
+                for k, name in enumerate(self.names_of(f, known))
+            ]
+        for name, values in parts:
+            columns.setdefault(name, values)
+
     def raw(self, terms: Sequence[str], coefficients: Sequence[Any], intercept: Any) -> tuple[float, dict[str, float]]:
         """The model on the raw powers x, x², … in the place of the orthogonal polynomials: exact, rounded once."""
         coefficient = {term: _exact(c) for term, c in zip(terms, coefficients)}
         start = _exact(intercept)
         made: dict[str, Fraction] = {}
         used: set[str] = set()
-        for product in self.products:
-            f = product[0]
-            if len(product) > 1 or not isinstance(f, Poly) or f.orthogonal is None or f.names()[0] not in coefficient:
+        alone = [f for f, *others in self.products if not others and isinstance(f, Poly) and f.orthogonal is not None]
+        for f in sorted(alone, key=lambda f: -f.degree):
+            names = self.names_of(f)
+            if names[0] not in coefficient or names[0] in used:
                 continue
-            shift, powers = raw_coefficients(f.orthogonal, [coefficient[name] for name in f.names()])
+            shift, powers = raw_coefficients(f.orthogonal, [coefficient[name] for name in names])
             start += shift
-            used |= set(f.names())
+            used |= set(names)
             for name, value in zip(f.powers(), powers):
                 made[name] = made.get(name, Fraction(0)) + value
         for name in (term for term in coefficient if term not in used):
@@ -162,7 +214,7 @@ class Formula:
         for product in self.products:
             f = product[0]
             if len(product) == 1 and isinstance(f, Poly) and f.orthogonal is not None:
-                low[:, [column[name] for name in f.names()]] = f.orthogonal.pairs(X[:, place[f.column][0]])[1]
+                low[:, [column[name] for name in self.names_of(f)]] = f.orthogonal.pairs(X[:, place[f.column][0]])[1]
         return low
 
     def raw_matrix(self, terms: Sequence[str]) -> tuple[list[str], list[list[Fraction]]]:
@@ -174,7 +226,7 @@ class Formula:
             for product in self.products
             for f in product[:1]
             if len(product) == 1 and isinstance(f, Poly) and f.orthogonal is not None
-            for k, name in enumerate(f.names(), 1)
+            for k, name in enumerate(self.names_of(f), 1)
         }
         for term in terms:
             if term not in by_term:
@@ -237,35 +289,24 @@ def _places(known: Known) -> dict[str, list[int]]:
     return place
 
 
-def _names(f: Function, levels: dict[str, Sequence[str]]) -> Sequence[str]:
-    return levels[f.column] if isinstance(f, Identity) else f.names()
+def _nested(f: Function, g: Function) -> bool:
+    """Whether the terms of one are the first terms of the other: the same function, or polynomials of one range."""
+    if isinstance(f, Poly) and isinstance(g, Poly):
+        return (f.column, f.low, f.high) == (g.column, g.low, g.high)
+    return f == g
+
+
+def _meaning(f: Function, name: str, place: int) -> Any:
+    """What a name of a column stands for, to tell one term made twice from two that only share a name."""
+    if isinstance(f, Identity):
+        return name
+    return ("poly", f.column, f.low, f.high, place) if isinstance(f, Poly) else (f, place)
 
 
 def _one_column(f: Function, place: dict[str, list[int]]) -> int:
     if len(place[f.column]) != 1:
         raise UsageError(f"{f.kind}({f.column}) needs a number, and column {f.column!r} is a category", where=f.column)
     return place[f.column][0]
-
-
-def _multiply(
-    product: tuple[Function, ...],
-    rows: np.ndarray,
-    known: Known,
-    place: dict[str, list[int]],
-    columns: dict[str, np.ndarray],
-) -> None:
-    """The columns of one product, by name."""
-    levels = dict(known)
-    parts: list[tuple[str, Any]] = [("", 1.0)]
-    for f in product:
-        own = rows[:, place[f.column]] if isinstance(f, Identity) else f.values(rows[:, _one_column(f, place)])
-        parts = [
-            (f"{head}:{name}" if head else name, own[:, k] if not head else values * own[:, k])
-            for head, values in parts
-            for k, name in enumerate(_names(f, levels))
-        ]
-    for name, values in parts:
-        columns.setdefault(name, values)
 
 
 class _Parser:

@@ -108,7 +108,7 @@ def terms(plan: Plan, piece: int, dialect: Dialect) -> list[str]:
     written: list[str] = []
     for product in plan.formula.products:
         if len(product) == 1 and isinstance(product[0], Poly):
-            own = [weight.pop(name, 0.0) for name in product[0].names()]
+            own = [weight.pop(name, 0.0) for name in plan.formula.names_of(product[0])]
             if any(own):
                 at, column = inputs[product[0].column]
                 written.append(_polynomial(product[0], own, dialect.column(at, column), dialect))
@@ -121,7 +121,7 @@ def terms(plan: Plan, piece: int, dialect: Dialect) -> list[str]:
                 every = [(f"{f.column}[{one}]", dialect.level(at, column, k)) for k, one in enumerate(column.levels)]
             else:
                 x = dialect.column(at, column)
-                every = [(name, _function(f, k, x, dialect)) for k, name in enumerate(f.names())]
+                every = [(name, _function(f, k, x, dialect)) for k, name in enumerate(plan.formula.names_of(f))]
             parts = [
                 (f"{head}:{name}" if head else name, [*made, text]) for head, made in parts for name, text in every
             ]
