@@ -45,8 +45,10 @@ class Served:
             arguments, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=folder
         )
         line = self.process.stdout.readline()
-        if not line:
-            raise RuntimeError(self.process.stderr.read())
+        if '"address"' not in line:
+            said = line + self.process.stderr.read()
+            self.process.wait(30)
+            raise RuntimeError(said)
         self.address = json.loads(line)["address"]
         self.http = httpx.Client(base_url=self.address, timeout=300.0)
 

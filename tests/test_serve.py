@@ -169,7 +169,7 @@ def test_shadow_and_promotion(served, model):
     made = served.post(f"{model}/promote", {"shadow": f"{model}s"})
     assert made.status_code == 200 and made.json()["position"] == 80
     assert served.http.get(f"/v1/models/{model}/coefficients").json()["coefficients"] == want
-    assert served.http.get(f"/v1/models/{model}s").status_code == 404
+    assert served.http.get(f"/v1/models/{model}s").json()["shadow_of"] == model  # the old learner learns on
     assert served.post(f"{model}/learn", {"features": X[0], "label": 1}).json()["position"] == 81
 
 

@@ -177,7 +177,7 @@ def test_every_answer_about_a_model_carries_its_position(tmp_path):
             ("GET", "/v1/models/m", None, 200), ("GET", "/v1/models/m/certificate", None, 200), ("GET", "/v1/models/m/coefficients", None, 200),
             ("POST", "/v1/models", shadow, 201), ("POST", "/v1/models/s/learn", {"features": X[0], "label": 1}, 409),
             ("POST", "/v1/models/m/promote", {}, 422), ("POST", "/v1/models/m/promote", {"shadow": "m"}, 409), ("POST", "/v1/models/m/promote", "{", 400),
-            ("POST", "/v1/models/m/promote", {"shadow": "s"}, 200), ("POST", "/v2/models/m/infer", {"inputs": 3}, 400),
+            ("POST", "/v1/models/m/promote", {"shadow": "s"}, 409), ("POST", "/v1/models/m/promote", {"shadow": "s", "force": True}, 200), ("POST", "/v2/models/m/infer", {"inputs": 3}, 400),
             ("POST", "/v2/models/m/infer", {"inputs": inputs}, 200), ("GET", "/v2/models/m", None, 200), ("GET", "/v2/models/m/ready", None, 200),
             ("DELETE", "/v1/models/m", None, 200),
         ):  # fmt: skip

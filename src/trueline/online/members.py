@@ -279,7 +279,8 @@ def adaptive_step(table, sums, f, places, z, count, slope, rate):
         gradient = slope * z[k]
         if gradient != 0.0:
             sums[f, places[k]] += gradient * gradient
-            table[f, places[k]] -= rate * gradient / math.sqrt(sums[f, places[k]])
+            if sums[f, places[k]] > 0.0:  # the square of a tiny gradient is 0
+                table[f, places[k]] -= rate * gradient / math.sqrt(sums[f, places[k]])
 
 
 @kernel
@@ -302,7 +303,7 @@ def diagonal_step(table, sums, f, places, z, count, ridge, step, curvature):
 @kernel
 def exponentiated(table, sums, f, size, radius, scale):
     """EG±: the weights of radius·(softmax(−ηG) − softmax(ηG) parts) from summed gradients G and Σ(range)² = scale."""
-    if scale <= 0.0:
+    if scale <= 1e-300:  # nothing seen yet, or so little that the rate would overflow
         return
     rate = radius * math.sqrt(math.log(2.0 * size) / scale)
     top = 0.0

@@ -303,12 +303,13 @@ class MixtureModel:
         now = self.certificate()
         before = self.progress[-1] if self.progress else {"weight": 0.0, "loss": 0.0}
         weight, loss = float(t[place.WEIGHT]), float(t[place.LOSS])
+        since = weight - before["weight"]  # 0 where the new weights are too small to change the sum
         record = {
             "examples": self.examples,
             "weight": weight,
             "loss": loss,
             "average_loss": loss / weight,
-            "since_last": (loss - before["loss"]) / (weight - before["weight"]),
+            "since_last": (loss - before["loss"]) / since if since else 0.0,
             "label": float(t[place.LAST_LABEL]),
             "prediction": float(t[place.LAST_PREDICTION]),
             "comparator_loss": now.comparator_loss,

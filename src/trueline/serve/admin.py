@@ -12,9 +12,9 @@ from ..modelfile import dumps
 from .intake import Refused
 from .live import Live
 from .service import Service
+from .store import UNLABELLED, trimmable
 
 SWEEP = 1_000  # rows at a time
-UNLABELLED = "NOT EXISTS (SELECT 1 FROM journal j WHERE j.mid=prediction.mid AND j.id=prediction.id)"
 
 
 async def create(service: Service, spec: dict[str, Any], snapshot: bytes | None = None) -> Live:
@@ -52,11 +52,9 @@ async def create(service: Service, spec: dict[str, Any], snapshot: bytes | None 
         if snapshot is not None:
             live.adopt(snapshot, f"the model file of {live.name}")
             live.position = 0
-            service.saved[mid] = []
-            service._put_snapshot(live, 0, dumps(*live.state()))
+            service.put_snapshot(live, 0, dumps(*live.state()))
         elif above is not None:
-            service.saved[mid] = []
-            service._put_snapshot(live, start, dumps(*live.state()))
+            service.put_snapshot(live, start, dumps(*live.state()))
 
         def finish() -> Live:
             service._enter(live)
@@ -72,7 +70,7 @@ async def delete(service: Service, name: str) -> None:
 
     def action() -> Callable[[], None]:
         live = service.find(name)  # now, not when it was asked: another request may have come first
-        doomed = [live, *(other for other in service.by_mid.values() if other.parent == live.mid)]
+        doomed = service.family(live)
         for one in doomed:
             for table in ("model", "prediction", "journal", "expired", "snapshot"):
                 service.store.run(f"DELETE FROM {table} WHERE mid=?", (one.mid,))
@@ -89,12 +87,15 @@ async def delete(service: Service, name: str) -> None:
 def _forget(service: Service, live: Live) -> None:
     """Nothing of a model stays in memory."""
     service.models.pop(live.name, None)
-    for table in (service.by_mid, service.shown, service.saved, service.pending):
+    for table in (service.by_mid, service.shown, service.due, service.pending):
         table.pop(live.mid, None)  # type: ignore[attr-defined]
 
 
-async def promote(service: Service, name: str, shadow_name: str) -> Live:
-    """The shadow's learner takes the model's place, at this position, in one transaction."""
+async def promote(service: Service, name: str, shadow_name: str, force: bool = False) -> Live:
+    """Exchange the learners of a model and its shadow, at this position, in one transaction.
+
+    The old learner goes on as the shadow: promoting it brings it back.
+    """
     live, shadow = service.find(name), service.find(shadow_name)
     if shadow.parent != live.mid:
         raise Refused(409, f"{shadow_name!r} does not learn in the shadow of {name!r}", "shadow")
@@ -102,20 +103,26 @@ async def promote(service: Service, name: str, shadow_name: str) -> Live:
     def action() -> Callable[[], None]:
         if service.by_mid.get(live.mid) is not live or service.by_mid.get(shadow.mid) is not shadow:
             raise Refused(409, f"{name!r} or {shadow_name!r} was changed by another request", "shadow")
-        spec = shadow.spec | {"name": live.name}
-        spec.pop("shadow_of", None)
-        service.store.put("model", [(live.mid, live.name, msgspec.json.encode(spec), None, live.start)], replace=True)
-        for table in ("model", "snapshot"):
-            service.store.run(f"DELETE FROM {table} WHERE mid=?", (shadow.mid,))
-        service.store.run("DELETE FROM snapshot WHERE mid=?", (live.mid,))
-        made = Live(live.mid, live.name, spec, None, live.start)
-        made.adopt(dumps(*shadow.state()), f"the state of {shadow_name}")
-        service.saved[live.mid] = []
-        service._put_snapshot(made, live.position, dumps(*made.state()))
+        if not shadow.record.examples and not force:
+            raise Refused(
+                409,
+                f'{shadow_name!r} has learned nothing yet and {name!r} has learned {live.record.examples} labels; wait for labels, or give "force": true',
+                "force",
+            )
+        exchanged = (
+            _with_learner(live, shadow, shadow.spec | {"name": live.name, "shadow_of": None}),
+            _with_learner(shadow, live, live.spec | {"name": shadow.name, "shadow_of": live.name}),
+        )
+        for one in exchanged:
+            row = (one.mid, one.name, msgspec.json.encode(one.spec), one.parent, one.start)
+            service.store.put("model", [row], replace=True)
+            service.store.run("DELETE FROM snapshot WHERE mid=?", (one.mid,))
+            service.put_snapshot(one, one.position, dumps(*one.state()))
 
         def finish() -> None:
-            service.models[live.name] = service.by_mid[live.mid] = made
-            _forget(service, shadow)
+            for one in exchanged:
+                service.models[one.name] = service.by_mid[one.mid] = one
+                service.due[one.mid] = one.position + service.snapshot_every
 
         return finish
 
@@ -123,51 +130,62 @@ async def promote(service: Service, name: str, shadow_name: str) -> Live:
     return service.models[name]
 
 
+def _with_learner(place: Live, other: Live, spec: dict[str, Any]) -> Live:
+    """A model in the place of one, with the learner and description of another."""
+    if place.classes:
+        spec["untagged"] = place.spec.get("untagged", place.output_kind)  # of predictions kept by 0.1
+    made = Live(place.mid, place.name, spec, place.parent, place.start)
+    made.adopt(dumps(*other.state()), f"the state of {other.name}")
+    return made
+
+
 async def sweep(service: Service) -> int:
     """Expire predictions beyond the window, and forget what is beyond the second one; how many rows went."""
     cut = service.now() - service.retention
-    behind = [
-        (live.mid, service.saved[live.mid][0]) for live in service.by_mid.values() if len(service.saved[live.mid]) > 1
-    ]
-    late, stale = await asyncio.to_thread(_due, service.store.reader, cut, behind)
+    journals = [live.mid for live in service.by_mid.values() if live.parent is None]
+    late, stale = await asyncio.to_thread(_due, service.store.reader.execute, cut, journals)
     if not late and not stale:
         return 0
     run = service.store.run
-    gone: list[int] = []  # the model of each prediction that expired
 
-    def action() -> None:
+    def action() -> Callable[[], int]:
         at = service.now()
+        gone: list[int] = []  # the model of each prediction that expired
         for pid, mid, id in late:  # a label may have come in between
-            if not _changed(service, f"DELETE FROM prediction WHERE pid=? AND {UNLABELLED}", (pid,)):
-                continue
-            service.store.put("expired", [(mid, id, at)], replace=True)
-            gone.append(mid)
+            if _changed(service, f"DELETE FROM prediction WHERE pid=? AND {UNLABELLED}", (pid,)):
+                service.store.put("expired", [(mid, id, at)], replace=True)
+                gone.append(mid)
         run("DELETE FROM expired WHERE at<?", (cut,))
-        for mid, first in stale:
-            run("DELETE FROM journal WHERE mid=? AND seq>=? AND seq<? AND at<?", (mid, first, first + SWEEP, cut))
+        trimmed = 0
+        for mid, first in stale:  # how far is asked again: what was read beside the writer may be no longer so
+            last = min(first + SWEEP - 1, trimmable(run, mid))
+            trimmed += _changed(service, "DELETE FROM journal WHERE mid=? AND seq<=? AND at<?", (mid, last, cut))
 
-    await service.transact(action)
-    for mid in gone:
-        service.pending[mid] -= 1
-    service.counts["expired"] += len(gone)
-    return len(gone) + len(stale)
+        def finish() -> int:
+            for mid in gone:
+                if mid in service.by_mid:
+                    service.pending[mid] -= 1
+            service.counts["expired"] += len(gone)
+            return len(gone) + trimmed
+
+        return finish
+
+    return int(await service.transact(action))
 
 
-def _due(reader: Any, cut: float, behind: list[tuple[int, int]]) -> tuple[list[Any], list[tuple[int, int]]]:
+def _due(run: Callable[..., Any], cut: float, journals: list[int]) -> tuple[list[Any], list[tuple[int, int]]]:
     """Predictions to expire, and (model, first position) of journals to cut; read beside the writer."""
     late = list(
-        reader.execute(
-            f"SELECT pid, mid, id FROM prediction WHERE at<? AND {UNLABELLED} ORDER BY pid LIMIT ?", (cut, SWEEP)
-        )
+        run(f"SELECT pid, mid, id FROM prediction WHERE at<? AND {UNLABELLED} ORDER BY pid LIMIT ?", (cut, SWEEP))
     )
     stale = []
-    for mid, newest in behind:
-        first = next(iter(reader.execute("SELECT seq, at FROM journal WHERE mid=? ORDER BY seq LIMIT 1", (mid,))), None)
-        if first is not None and first[1] < cut and first[0] + SWEEP <= newest:
+    for mid in journals:
+        first = next(iter(run("SELECT seq, at FROM journal WHERE mid=? ORDER BY seq LIMIT 1", (mid,))), None)
+        if first is not None and first[1] < cut and first[0] + SWEEP <= trimmable(run, mid):
             stale.append((mid, first[0]))
     return late, stale
 
 
-def _changed(service: Service, statement: str, values: tuple[Any, ...]) -> bool:
+def _changed(service: Service, statement: str, values: tuple[Any, ...]) -> int:
     service.store.run(statement, values)
-    return bool(next(iter(service.store.run("SELECT changes()")))[0])
+    return int(next(iter(service.store.run("SELECT changes()")))[0])

@@ -141,8 +141,14 @@ class Rest:
                 "field 'shadow' is missing; give the name of a model that learns in the shadow of this one",
                 "shadow",
             )
-        self.live(request)
-        return answer(self.summary(await admin.promote(self.service, request.path_params["name"], given["shadow"])))
+        for key in given:
+            if key not in ("shadow", "force"):
+                raise Refused(422, f"there is no field {shown(key)}; give shadow and perhaps force", str(key)[:60])
+        force = given.get("force", False)
+        if not isinstance(force, bool):
+            raise Refused(422, f"field 'force' is {shown(force)}; give true or false", "force")
+        live = await admin.promote(self.service, self.live(request).name, given["shadow"], force)
+        return answer(self.summary(live))
 
     async def certificate(self, request: Request) -> Response:
         return answer(self.live(request).certificate())

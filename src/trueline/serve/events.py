@@ -110,7 +110,7 @@ class Events:
             top = np.argsort(-np.abs(parts), kind="stable")[:5].tolist()
             recent.append({
                 "id": item["id"], "label": None if entry.label is None else msgspec.json.decode(entry.label),
-                "prediction": None if entry.output is None else live.outward(msgspec.json.decode(entry.output))["prediction"],
+                "prediction": None if entry.output is None else live.outward(live.read(entry.output))["prediction"],
                 "contributions": [[live.columns[k], _finite(parts[k])] for k in top if parts[k] != 0.0],
             })  # fmt: skip
         excess = live.tally["excess"]

@@ -9,7 +9,6 @@ import json as jsons
 import logging
 import os
 import re
-import shutil
 import signal
 import socket
 import ssl
@@ -110,20 +109,13 @@ def serve(
         _checked(tls_certificate, tls_key)
     wanted = wanted_models(model, name, features or [])
     _free(host, port)
-    if restore is not None:
-        _restored(restore, store)
     # One thread of arithmetic, for a BLAS that is loaded from here on: its other threads would spin beside the loop and
     # the disk, and a backup that goes to a machine with more cores replays to the same bits.
     for variable in ("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "OMP_NUM_THREADS"):
         os.environ[variable] = "1"
     from .store import Store
 
-    try:
-        opened = Store(store, durability)
-    except TruelineError:
-        for ending in ("", "-wal", "-shm", ".lock") if restore is not None else ():
-            Path(store + ending).unlink(missing_ok=True)  # a backup that cannot be used leaves nothing behind
-        raise
+    opened = Store(store, durability, backup=restore)
     try:
         code = asyncio.run(
             _run(opened, wanted, seconds, snapshot_every, host, port, tokens, hosts, (tls_certificate, tls_key), json),
@@ -237,27 +229,6 @@ def wanted_models(
             raise UsageError(f"{file} is not JSON; give a schema.json", where="features") from None
         made.append((specs.check(given), None))
     return made
-
-
-def _restored(backup: str, store: str) -> None:
-    for ending in ("", "-wal", ".lock"):
-        if Path(store + ending).exists():
-            raise UsageError(
-                f"{store}{ending} exists; --restore never overwrites a store: choose another --store", where="restore"
-            )
-    part = Path(store + ".part")
-    try:
-        with open(backup, "rb") as source, open(part, "wb") as copy:
-            shutil.copyfileobj(source, copy, 1 << 20)
-            copy.flush()
-            os.fsync(copy.fileno())
-        part.replace(store)
-    except OSError as error:
-        part.unlink(missing_ok=True)
-        raise ModelError(
-            f"cannot copy the backup {backup} to {store}: {error.strerror}; give a readable backup and a place to write",
-            where=backup,
-        ) from None
 
 
 async def _run(

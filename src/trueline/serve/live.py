@@ -3,13 +3,16 @@
 ``apply`` is the only thing that changes it, and its result depends on the journal alone: no clock, no grouping. Labels
 come late, so the served prediction and the one just before the update differ; ``excess`` is Σ(served loss − current
 loss), which the certificate of what was served adds to loss and bound.
+
+A prediction is kept with the kind of number that it is, {"probability": 0.98} or {"hinge": −1.3} for classes: another
+learner may stand here when it is asked for again, or when its label comes.
 """
 
 from __future__ import annotations
 
 import copy
+import logging
 import math
-from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import msgspec
@@ -17,12 +20,15 @@ import numpy as np
 
 from ..errors import DataError
 from ..online.learners import widened
+from ..parts.losses import LOSSES
+from ..parts.losses import loss as loss_part
 from . import spec as specs
 from .drift import WIDEST, WINDOW, Drift
 from .shape import LIMIT
 
 _encode = msgspec.json.Encoder().encode
 CHUNK = 256  # rows applied without a pause
+REPEATED = 256  # rows learned again at most where one fails
 LARGEST = 1e250  # loss of one row
 
 
@@ -55,6 +61,8 @@ class Live:
         self.intakes: dict[str, Any] = {}  # how its requests are read, by verb
         self.frozen = False  # fitted to a whole table: predicts only
         self.first: list[float] | None = None  # coefficients when the process started, for their drift
+        self._before: Any = None  # a copy of the state some blocks ago
+        self._since: list[list[Label]] = []  # the blocks learned from there
 
     # ---- predictions
     def predict(self, stored: list[bytes]) -> list[Any]:
@@ -82,16 +90,37 @@ class Live:
             name,
         )
 
+    def tag(self, value: Any) -> Any:
+        """A prediction as it is kept: a number, or {kind: value} for classes."""
+        return {self.output_kind: value} if self.classes else value
+
+    def read(self, output: bytes) -> Any:
+        """A kept prediction; stores of 0.1 say no kind, and mean that of the learner which served them."""
+        made = msgspec.json.decode(output)
+        if not self.classes or isinstance(made, dict):
+            return made
+        return {self.spec.get("untagged", self.output_kind): made}
+
     def outward(self, made: Any) -> dict[str, Any]:
         """What an answer says of a prediction."""
         if not self.classes:
             return {"prediction": made}
-        if len(self.classes) == 2 and not isinstance(made, list):
-            if not self.probabilistic:
-                return {"prediction": self.classes[int(made > 0.0)], "score": made}
-            return {"prediction": self.classes[int(made > 0.5)], "probabilities": [1.0 - made, made]}
-        best = max(range(len(made)), key=made.__getitem__)
-        return {"prediction": self.classes[best], "probabilities" if self.probabilistic else "scores": made}
+        ((kind, value),) = made.items()
+        likely = kind == "probability"
+        if len(self.classes) == 2 and not isinstance(value, list):
+            if not likely:
+                return {"prediction": self.classes[int(value > 0.0)], "score": value}
+            return {"prediction": self.classes[int(value > 0.5)], "probabilities": [1.0 - value, value]}
+        best = max(range(len(value)), key=value.__getitem__)
+        return {"prediction": self.classes[best], "probabilities" if likely else "scores": value}
+
+    @property
+    def output_kind(self) -> str:
+        """What the numbers are that it predicts of classes: probabilities, or scores of a loss, by its name."""
+        if self.probabilistic:
+            return "probability"
+        loss = type(getattr(self.record, "loss", None))
+        return next((name for name, known in LOSSES.items() if known is loss), "score")
 
     @property
     def probabilistic(self) -> bool:
@@ -123,18 +152,57 @@ class Live:
 
     # ---- learning
     def apply(self, entries: list[Label]) -> None:
-        """Learn labels in order of position."""
+        """Learn labels in order of position, a block at a time, or one by one where something in a block fails.
+
+        What a failure leaves depends on where a block ends, and a replay has other blocks. So the learner goes back to
+        before the block, and of its rows only the one that fails by itself is skipped, in every replay alike.
+        """
         at = 0
         while at < len(entries):
             stop = at + 1 if not self.shape.fixed else min(len(entries), at + self._room())
-            if not self.shape.fixed:
-                self._widen(entries[at][1])
-            self._learn(entries[at:stop])
+            block = entries[at:stop]
+            if not self._try(block):
+                for entry in block:
+                    if len(block) == 1 or not self._try([entry]):
+                        self._skip(entry)
             at = stop
 
     def _room(self) -> int:
         """Labels until the window is full."""
         return WINDOW - self.position % WINDOW
+
+    def _try(self, block: list[Label]) -> bool:
+        """Learn a block, or leave everything as it was."""
+        if self._before is None or self.position - self._before[0] >= REPEATED:
+            learned = (self.record, self.columns, self.tally, self.windows)
+            self._before, self._since = (self.position, *copy.deepcopy(learned)), []
+        try:
+            self._learn(block)
+        except MemoryError:  # no fault of the row: the service stops, and recovers from the journal
+            raise
+        except Exception as error:
+            if len(block) == 1:
+                logging.getLogger("trueline.serve").warning(
+                    "label %d of %s cannot be learned: %s", block[0].position, self.name, ascii(error)
+                )
+            self._go_back()
+            return False
+        self._since.append(block)
+        return True
+
+    def _go_back(self) -> None:
+        """The state before the block that failed: the copy, and the blocks since then learned again as they were."""
+        since = self._since
+        self.position, self.record, self.columns, self.tally, self.windows = self._before
+        self.places = {term: k for k, term in enumerate(self.columns)}
+        self._before, self._since = None, []
+        for block in since:
+            self._learn(block)
+
+    def _skip(self, entry: Label) -> None:
+        self._before = None
+        self.tally["skipped"] += 1
+        self._reach(entry.position)
 
     def _widen(self, stored: bytes) -> None:
         new = [term for term in self.shape.late(stored) if term not in self.places]
@@ -145,34 +213,27 @@ class Live:
             widened(self.record, self.columns)
 
     def _learn(self, entries: list[Label]) -> None:
-        """Learn a block at once; where something in it overflows, go back and learn its rows one by one.
-
-        What an overflow leaves depends on where a block ends, and a replay has other blocks. One by one, the row that
-        overflows is skipped, in every replay alike.
-        """
+        """Learn a block at once, or raise in the middle of it."""
+        if not self.shape.fixed:
+            self._widen(entries[0].features)
         X = self.shape.rows([e[1] for e in entries], len(self.columns), self.places)
         y = np.array([self.target(e[2]) if self.classes else float(e[2]) for e in entries])
         weights = [e[3] for e in entries]
         c = None if all(w == 1.0 for w in weights) else np.array(weights)
-        back = undo(self.record) if len(entries) > 1 else None
         dead = np.count_nonzero(getattr(self.record, "dead", 0))
-        try:
-            found = self.record.learn(X, y, c)
-            calm = np.count_nonzero(getattr(self.record, "dead", 0)) == dead and np.abs(found).max() <= LIMIT
-            made, smooth = found.tolist(), bool(calm)
-        except (DataError, ArithmeticError, ValueError):  # the last two: plain Python where compiled code has NaN
-            made, smooth = None, False
-        if back is not None and not smooth:
-            self.record = back()
-            for entry in entries:
-                self._learn([entry])
-            return
-        if made is None:
-            self.tally["skipped"] += 1
-        else:
-            self._count(entries, made, y)
-        self.position = entries[-1][0]
-        if self.position % WINDOW == 0:
+        made = self.record.learn(X, y, c)
+        largest = np.abs(made).max()
+        calm = largest <= LIMIT and np.count_nonzero(getattr(self.record, "dead", 0)) == dead
+        # A mixture has no word for an update that overflows: its arrays show it, then and ever after.
+        arrays = getattr(self.record, "arrays", {}).values()
+        if not (calm or (len(entries) == 1 and largest < math.inf)) or not all(np.isfinite(a).all() for a in arrays):
+            raise ArithmeticError("the update overflows")
+        self._count(entries, made.tolist(), y)
+        self._reach(entries[-1].position)
+
+    def _reach(self, position: int) -> None:
+        self.position = position
+        if position % WINDOW == 0:
             self._close_window()
 
     def _count(self, entries: list[Label], made: list[Any], y: np.ndarray) -> None:
@@ -190,9 +251,10 @@ class Live:
             windows.loss += weight * loss
             windows.weight += weight
             if output is not None:
-                served = msgspec.json.decode(output)
-                if served != current:
-                    tally["excess"] += weight * (self.loss(served, target) - loss)
+                served = self.read(output)
+                if served != self.tag(current):
+                    kind, value = next(iter(served.items())) if self.classes else (None, served)
+                    tally["excess"] += weight * (self.loss(value, target, kind) - loss)
                     tally["delayed"] += 1
 
     def _squares(self) -> bool:
@@ -209,34 +271,39 @@ class Live:
         """A learner of the record that knows the loss: itself, or one of the same learner at several rates."""
         return self.record.members[0] if self.record.kind == "ladder" else self.record
 
-    def loss(self, made: Any, target: float) -> float:
-        """The loss of a prediction as certificates sum it; no more than what sums can hold."""
+    def loss(self, made: Any, target: float, kind: str | None = None) -> float:
+        """The loss of a prediction as certificates sum it, or by the ``kind`` of a kept one; no more than sums can hold."""
         try:
-            return min(self._loss(made, target), LARGEST)
+            return min(self._loss(made, target, kind), LARGEST)
         except OverflowError:
             return LARGEST
 
-    def _loss(self, made: Any, target: float) -> float:
+    def _loss(self, made: Any, target: float, kind: str | None) -> float:
         if self._squares():
             return (made - target) * (made - target)
         if not self.classes:
             score = made if self._one()._identity else math.log(max(made, 1e-300))
             return float(self.record.loss.value(score, target))
+        own = self.output_kind
+        kind = kind or own
         if isinstance(made, list):
             return (
                 -math.log(max(made[int(target)], 1e-300))
-                if self.probabilistic
+                if kind == "probability"
                 else float(max(range(len(made)), key=made.__getitem__) != int(target))
             )
-        if self.probabilistic:
+        if kind == "probability":
             return -math.log(max(made if target > 0 else 1.0 - made, 1e-300))
-        return float(self.record.loss.value(made, target))
+        return float((self.record.loss if kind == own else loss_part(kind)).value(made, target))
 
     # ---- what it proves
     def _close_window(self) -> None:
         rows = self.windows.rows if len(self.columns) < min(WIDEST - 1, len(self.windows.rows)) else []
         X = self.shape.rows([row[0] for row in rows], len(self.columns), self.places) if rows else None
-        self.windows.close(self.position, X, None if rows else self.record.certificate(), self._logistic())
+        try:
+            self.windows.close(self.position, X, None if rows else self.record.certificate(), self._logistic())
+        except (ArithmeticError, ValueError):  # numbers too far apart for a comparator: none, in every replay alike
+            self.windows.close(self.position, None, None)
 
     def certificate(self) -> dict[str, Any]:
         """The record's certificate, and that of the predictions as they were served."""
@@ -291,6 +358,7 @@ class Live:
         from ..modelfile import loads
 
         self.record = specs.restore(raw, where)
+        self._before, self._since = None, []
         self.frozen = self.record.kind == "linear"
         kept = loads(raw, where=where)[2].get("service")
         if kept is not None:
@@ -299,19 +367,3 @@ class Live:
             self.position = int(kept["position"])
             self.tally = {key: kept["tally"][key] for key in self.tally}
             self.windows = Drift(kept.get("drift"))
-
-
-def undo(record: Any) -> Callable[[], Any] | None:
-    """What gives the record back as it is now; None for learners that cannot overflow."""
-    if record.kind == "mixture":
-        return None
-    if hasattr(record, "_snapshot"):
-        saved = record._snapshot()
-
-        def back() -> Any:
-            record._restore(saved)
-            return record
-
-        return back
-    copied = copy.deepcopy(record)
-    return lambda: copied

@@ -101,7 +101,7 @@ def description() -> dict[str, Any]:
         "/v1/models/{name}": {"get": named("one model", "200 404"), "delete": named("delete a model", "200 404 503 507")},
         "/v1/models/{name}/predict": {"post": named("predict, and keep the features until the label comes", f"200 {writes}", body=_rows(PREDICT))},
         "/v1/models/{name}/learn": {"post": named("learn labels, each once", f"200 207 410 {writes}", body=_rows(LEARN))},
-        "/v1/models/{name}/promote": {"post": named("put a shadow in the model's place", f"200 {writes}", body={"type": "object", "properties": {"shadow": {"type": "string"}}, "required": ["shadow"]})},
+        "/v1/models/{name}/promote": {"post": named("exchange a model and its shadow", f"200 {writes}", body={"type": "object", "properties": {"shadow": {"type": "string"}, "force": {"type": "boolean"}}, "required": ["shadow"]})},
         "/v1/models/{name}/certificate": {"get": named("what the model proves", "200 404")},
         "/v1/models/{name}/coefficients": {"get": named("coefficients by name", "200 404")},
         "/v1/models/{name}/snapshot": {"get": named("the model file", "200 404", kind="application/octet-stream")},

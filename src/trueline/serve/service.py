@@ -10,8 +10,6 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-import msgspec
-
 from .intake import Intake, Refused, Row
 from .live import Live
 from .shape import shown
@@ -74,6 +72,10 @@ class Service(Writer):
         self.submit(verb, live, self.intake(live, verb).rows(items), answer)
         return await answered
 
+    def _new_id(self) -> str:
+        self._made += 1
+        return f"{self._prefix}-{self._made}"
+
     # ---- predictions
     def _predictions(self, job: Job, live: Live, known: dict[str, Entry], group: Group) -> None:
         """All rows or none."""
@@ -85,8 +87,7 @@ class Service(Writer):
             id = row.id
             learned = 0
             if id is None:
-                self._made += 1
-                id = f"{self._prefix}-{self._made}"
+                id = self._new_id()
             elif (entry := known.get(id)) is not None and not entry.expired:
                 if entry.pid is not None:
                     if entry.features != row.features:
@@ -115,7 +116,7 @@ class Service(Writer):
             answer["replay"] = True
         if entry.made is None:
             assert entry.output is not None
-            entry.made = msgspec.json.decode(entry.output)
+            entry.made = live.read(entry.output)
         return answer | live.outward(entry.made)
 
     # ---- labels
@@ -139,14 +140,13 @@ class Service(Writer):
                     continue
             else:
                 entry = Entry(None, features, None, first, at)
-                if id is not None:
-                    known[id] = entry
+                if id is None:
+                    id = self._new_id()
+                known[id] = entry
             last += 1
             entry.label, entry.weight, entry.seq = label, weight, last
             group.learns.append((mid, id, entry))
-            answers.append(
-                {"model": name, "position": last} if id is None else {"model": name, "id": id, "position": last}
-            )
+            answers.append({"model": name, "id": id, "position": last})
         group.last[mid] = last
         job.finish = lambda: answers
 

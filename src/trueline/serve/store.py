@@ -2,14 +2,13 @@
 
 WAL with synchronous=FULL: COMMIT returns after the log is on the disk. Statements run where the caller is; only COMMIT
 and the checkpoint block for long, so the service runs those two in a thread. Every stored row carries a digest of its
-content. Beside the database a lock file keeps a second server out and holds the number of the last commit: a log that
-was cut or damaged, which SQLite itself takes for a crash before the commit, is seen by it.
+content. lock.py keeps a second server out and holds the number of the last commit: a log that was cut or damaged, which
+SQLite itself takes for a crash before the commit, is seen by it.
 """
 
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import hashlib
 import os
 import sqlite3
@@ -20,6 +19,7 @@ from typing import Any
 import msgspec
 
 from ..errors import ModelError
+from .lock import StoreLock, sync_folder
 from .rows import Part, statements
 from .tables import COLUMNS, LAYOUT, SCHEMA, TABLES, described, digest
 
@@ -31,6 +31,7 @@ KNOWN = {
     table: f"SELECT t.* FROM json_each(?) k CROSS JOIN {table} t ON t.mid=? AND t.id=k.value AND t.id IS NOT NULL"
     for table in ("prediction", "journal", "expired")
 }
+UNLABELLED = "NOT EXISTS (SELECT 1 FROM journal j WHERE j.mid=prediction.mid AND j.id=prediction.id)"
 _encode = msgspec.msgpack.Encoder().encode
 _text = msgspec.json.Encoder().encode
 
@@ -57,6 +58,19 @@ class Entry:
         self.expired = False
 
 
+def trimmable(run: Callable[..., Any], mid: int) -> int:
+    """The position up to which no start replays a model's journal, as the database says in the present transaction.
+
+    A start goes on from the newest snapshot, and the one before it stays in reserve; a shadow replays the same journal
+    from its own.
+    """
+    own = [row[0] for row in run("SELECT seq FROM snapshot WHERE mid=? ORDER BY seq DESC LIMIT 2", (mid,))]
+    if len(own) < 2:
+        return 0
+    newest = "SELECT coalesce((SELECT max(seq) FROM snapshot s WHERE s.mid=m.mid), 0) FROM model m WHERE m.parent=?"
+    return int(min([own[1], *(row[0] for row in run(newest, (mid,)))]))
+
+
 def error_code(error: BaseException) -> int:
     """SQLite's primary result code, from the standard library's errors or from apsw's."""
     code = getattr(error, "sqlite_errorcode", None) or getattr(error, "extendedresult", None) or 0
@@ -75,69 +89,41 @@ class Store:
     """One database, held by one process."""
 
     def __init__(
-        self, path: str | os.PathLike[str], durability: str = "full", connect: Callable[..., Any] = connect
+        self,
+        path: str | os.PathLike[str],
+        durability: str = "full",
+        connect: Callable[..., Any] = connect,
+        backup: str | None = None,
     ) -> None:
-        self.path = str(path)
-        self._lock = -1
-        locked = os.path.exists(self.path + ".lock")
-        self._hold()
+        self.lock = StoreLock(path, backup)
+        self.path = self.lock.path
         self.rows = 0  # written since the last checkpoint
+        self.home: bytes | None = None  # the path that the database was last written under, as it says itself
         self._connect = connect
         self.reader: Any = None
         self.writer: Any = None
         try:
-            self._prepare(durability)
-        except ModelError:
-            self._refused(locked)
-            raise
-        except Exception as error:
-            self._refused(locked)
+            self._prepare(durability, backup is not None)
+        except BaseException as error:
+            self._close_connections()
+            self.lock.undo()
+            if isinstance(error, ModelError) or not isinstance(error, Exception):
+                raise
             raise ModelError(
                 f"cannot open the store {self.path}: {error}; use an intact copy or another path", where=self.path
             ) from error
 
     # ---- opening
-    def _hold(self) -> None:
-        """Take the lock that a crash gives back by itself."""
-        try:
-            self._lock = os.open(self.path + ".lock", os.O_RDWR | os.O_CREAT, 0o600)
-        except OSError as error:
-            raise ModelError(
-                f"cannot open the store {self.path}: {error.strerror}; choose another place", where=self.path
-            ) from None
-        try:
-            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            os.close(self._lock)
-            self._lock = -1
-            raise ModelError(
-                f"the store {self.path} is in use by another server; stop it first or choose another --store",
-                where=self.path,
-            ) from None
-
-    def _refused(self, locked: bool) -> None:
-        """Let go of a file that is no store; a lock that was made for it goes too."""
-        if not locked:
-            with contextlib.suppress(OSError):
-                os.unlink(self.path + ".lock")
-        self.abandon()
-
-    def _release(self) -> None:
-        if self._lock >= 0:
-            os.close(self._lock)
-            self._lock = -1
-
-    def _prepare(self, durability: str) -> None:
-        fresh = not os.path.exists(self.path) or os.path.getsize(self.path) == 0
+    def _prepare(self, durability: str, restored: bool) -> None:
+        fresh = self.lock.is_empty and not restored
         if not fresh:
-            with open(self.path, "rb") as file:
-                if file.read(16) != b"SQLite format 3\0":
-                    raise ModelError(
-                        f"{self.path} is not a store of trueline, or its header is damaged; use an intact copy",
-                        where=self.path,
-                    )
-        if not fresh:
+            if self.lock.header() != b"SQLite format 3\0":
+                raise ModelError(
+                    f"{self.path} is not a store of trueline, or its header is damaged; use an intact copy",
+                    where=self.path,
+                )
             self._watch_log()
+            self._check_name()
         self.writer = self._connect(self.path)
         run = self.writer.execute
         if not fresh:
@@ -161,14 +147,16 @@ class Store:
                     run(statement)
             self._put_meta("layout", LAYOUT)
             self._put_meta("commits", 0)
+            self._put_meta("home", os.fsencode(self.path))
             run("COMMIT")
+            self.home = os.fsencode(self.path)
             # SQLite passes over some errors while it makes a new file; this one is heard, before anything is promised.
             list(run("PRAGMA wal_checkpoint(TRUNCATE)"))
-            folder = os.open(Path(self.path).absolute().parent, os.O_RDONLY)
-            os.fsync(folder)
-            os.close(folder)
+            sync_folder(self.path)
         self.commits = int(self._verified())
-        marked = self._mark()
+        self.lock.hold()
+        self.lock.watch_log()
+        marked = self.lock.mark()
         if marked > self.commits:
             raise ModelError(
                 f"the store {self.path} ends at commit {self.commits} but commit {marked} was acknowledged: its write-ahead log is damaged "
@@ -185,6 +173,18 @@ class Store:
         self.reader = self._connect(self.path, readonly=True)
         self.reader.execute("PRAGMA query_only=ON")
         list(self.reader.execute("SELECT count(*) FROM sqlite_schema"))
+
+    def _check_name(self) -> None:
+        """Refuse a second name of a file: SQLite's log stands beside the first, and is not seen from here."""
+        if next(iter(self.reader.execute("SELECT 1 FROM sqlite_schema WHERE name='meta'")), None):
+            row = next(iter(self.reader.execute("SELECT value FROM meta WHERE key='home'")), None)
+            self.home = None if row is None else bytes(row[0])
+        if self.lock.names > 1 and self.home != os.fsencode(self.path) and not self.lock.mark():
+            raise ModelError(
+                f"the file {self.path} is a second name (a hard link) of a store; start it under its own name"
+                f"{'' if self.home is None else ', ' + os.fsdecode(self.home)}",
+                where=self.path,
+            )
 
     def _check_pages(self, run: Callable[..., Any]) -> None:
         found = [row[0] for row in run("PRAGMA integrity_check(3)")]
@@ -212,12 +212,6 @@ class Store:
                 where=self.path,
             )
         return int(self.meta("commits"))
-
-    def _mark(self) -> int:
-        raw = os.pread(self._lock, 64, 0).partition(b"\0")[0]
-        number, _, check = raw.partition(b" ")
-        good = number.isdigit() and check == digest(int(number)).hex().encode()
-        return int(number) if good else 0
 
     # ---- reading
     def meta(self, key: str) -> Any:
@@ -261,12 +255,13 @@ class Store:
         row = next(iter(self.writer.execute("SELECT max(seq) FROM journal WHERE mid=?", (mid,))))
         return int(row[0] or 0)
 
-    def pending(self, mid: int, now: float, retention: float) -> int:
-        """Predictions still waiting for their label."""
-        row = next(iter(self.writer.execute(
-            "SELECT count(*) FROM prediction p WHERE mid=? AND at>=? AND NOT EXISTS (SELECT 1 FROM journal j WHERE j.mid=p.mid AND j.id=p.id)",
-            (mid, now - retention),
-        )))  # fmt: skip
+    def newest(self, mid: int) -> int | None:
+        """The position of the newest snapshot."""
+        return next(iter(self.writer.execute("SELECT max(seq) FROM snapshot WHERE mid=?", (mid,))))[0]
+
+    def pending(self, mid: int) -> int:
+        """Predictions that have no label; those beyond the window count until they are swept."""
+        row = next(iter(self.writer.execute(f"SELECT count(*) FROM prediction WHERE mid=? AND {UNLABELLED}", (mid,))))
         return int(row[0])
 
     def latest(self) -> float:
@@ -332,16 +327,20 @@ class Store:
         self.writer.execute("INSERT OR REPLACE INTO meta VALUES(?,?,?)", (key, value, digest(key, value)))
 
     def seal(self) -> None:
-        """The last statement of a group: its number."""
+        """The last statements of a group: its number, and where it is written if that is new."""
         self._guarded(lambda: self._put_meta("commits", self.commits + 1))
+        if self.home != os.fsencode(self.path):
+            self._guarded(lambda: self._put_meta("home", os.fsencode(self.path)))
 
     def commit(self) -> None:
         """COMMIT, durable when it returns; may be called in a thread. Never tried twice."""
         self._guarded(lambda: self.writer.execute("COMMIT"))
         self.commits += 1
-        mark = str(self.commits)
+        self.home = os.fsencode(self.path)
+        if not self.lock.is_in_place():
+            raise StoreFailure(f"the files of {self.path} were moved or removed while the service ran")
         try:
-            os.pwrite(self._lock, mark.encode() + b" " + digest(self.commits).hex().encode() + b"\0", 0)
+            self.lock.set_mark(self.commits)
         except OSError as error:
             if error.errno != 28:  # a full disk does not make the commit unsure
                 raise StoreFailure(str(error)) from error
@@ -389,8 +388,11 @@ class Store:
 
     def abandon(self) -> None:
         """Close without touching the disk again, after a failure or a refusal: the writer first, the reader last."""
+        self._close_connections()
+        self.lock.release()
+
+    def _close_connections(self) -> None:
         for connection in (self.writer, self.reader):
             with contextlib.suppress(Exception):
                 if connection is not None:
                     connection.close()
-        self._release()

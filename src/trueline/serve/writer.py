@@ -27,7 +27,7 @@ from ..modelfile import dumps
 from .intake import Refused, Row
 from .live import CHUNK, Label, Live
 from .rows import parts
-from .store import CHECKPOINT_EVERY, Entry, Store, StoreFailure, StoreFull
+from .store import CHECKPOINT_EVERY, Entry, Store, StoreFailure, StoreFull, trimmable
 
 _encode = msgspec.json.Encoder().encode
 _new: Any = tuple.__new__  # a named tuple without the call in Python: one for every label
@@ -86,7 +86,7 @@ class Writer:
         self.counts: collections.Counter[str] = collections.Counter()
         self.pending: collections.Counter[int] = collections.Counter()
         self.shown: dict[int, collections.deque[dict[str, Any]]] = {}
-        self.saved: dict[int, list[int]] = {}
+        self.due: dict[int, int] = {}  # the position at which the next snapshot is tried
         self.failed: str | None = None
         self.on_failure: Callable[[], None] = lambda: None
         self._actions: list[tuple[Callable[[], Any], asyncio.Future[Any], bool]] = []
@@ -135,15 +135,14 @@ class Writer:
         if batch:
             live.apply(batch)
         self._enter(live)
-        rows = self.store.writer.execute("SELECT seq FROM snapshot WHERE mid=? ORDER BY seq", (live.mid,))
-        self.saved[live.mid] = [row[0] for row in rows]
-        self.pending[live.mid] = self.store.pending(live.mid, self.now(), self.retention)
+        self.due[live.mid] = (live.start if found is None else found[0]) + self.snapshot_every
+        self.pending[live.mid] = self.store.pending(live.mid)
 
     def _enter(self, live: Live) -> None:
         self.models[live.name] = live
         self.by_mid[live.mid] = live
         self.shown[live.mid] = collections.deque(maxlen=SHOWN)
-        self.saved.setdefault(live.mid, [])
+        self.due[live.mid] = live.position + self.snapshot_every
 
     # ---- the writer
     async def start(self) -> None:
@@ -259,7 +258,8 @@ class Writer:
             live, stored = self.by_mid[mid], [entry.features for entry in entries]
             try:
                 for entry, made in zip(entries, live.predict(stored)):
-                    entry.made, entry.output = made, _encode(made)
+                    entry.made = live.tag(made)
+                    entry.output = _encode(entry.made)
             except DataError:
                 wrong.update((mid, one) for one in stored if not live.predictable(one))
         return wrong
@@ -345,17 +345,17 @@ class Writer:
             if self.store.rows >= CHECKPOINT_EVERY:
                 await loop.run_in_executor(self._thread, self.store.checkpoint)
             for live in list(self.by_mid.values()):
-                newest = self.saved[live.mid][-1] if self.saved[live.mid] else live.start
-                if live.parent is None and live.position - newest >= self.snapshot_every:
-                    family = [live, *(other for other in self.by_mid.values() if other.parent == live.mid)]
-                    states = [(one, one.position, one.state()) for one in family]
+                if live.parent is None and live.position >= self.due[live.mid]:
+                    # Should the disk be full now, it is tried again after as many labels. Nothing else depends on this
+                    # number: what a snapshot allows to trim is read from the store.
+                    self.due[live.mid] = live.position + self.snapshot_every
+                    states = [(one, one.position, one.state()) for one in self.family(live)]
                     blobs = [
                         await loop.run_in_executor(self._thread, functools.partial(dumps, *state))
                         for _, _, state in states
                     ]
                     self.store.begin()
-                    for (one, position, _), blob in zip(states, blobs):
-                        self._put_snapshot(one, position, blob)
+                    self._put_snapshots(live, [(one, at, blob) for (one, at, _), blob in zip(states, blobs)])
                     self.store.seal()
                     await loop.run_in_executor(self._thread, self.store.commit)
         except StoreFull:
@@ -363,25 +363,31 @@ class Writer:
         except StoreFailure as error:
             self._fail(error)
 
-    def _put_snapshot(self, live: Live, position: int, blob: bytes) -> None:
-        """A snapshot; features of labels behind the second newest are not needed any more."""
+    def family(self, live: Live) -> list[Live]:
+        """A model and its shadows, which learn from one journal."""
+        return [live, *(other for other in self.by_mid.values() if other.parent == live.mid)]
+
+    def _put_snapshots(self, live: Live, snapshots: list[tuple[Live, int, bytes]]) -> None:
+        """Snapshots of a model's family; the older ones, and features that no start needs any more, go with them."""
+        run = self.store.run
+        before = trimmable(run, live.mid)
+        for one, position, blob in snapshots:
+            self.put_snapshot(one, position, blob)
+            newest = "SELECT seq FROM snapshot WHERE mid=? ORDER BY seq DESC LIMIT 2"
+            run(f"DELETE FROM snapshot WHERE mid=? AND seq NOT IN ({newest})", (one.mid, one.mid))
+        run(
+            "DELETE FROM prediction WHERE pid IN (SELECT pid FROM journal WHERE mid=? AND seq>? AND seq<=? AND pid IS NOT NULL)",
+            (live.mid, before, trimmable(run, live.mid)),
+        )
+
+    def put_snapshot(self, live: Live, position: int, blob: bytes) -> None:
         self.store.put("snapshot", [(live.mid, position, __version__, blob)], replace=True)
-        before = self.saved[live.mid]
-        kept = [seq for seq in before if seq < position][-1:]
-        if kept:
-            self.store.run("DELETE FROM snapshot WHERE mid=? AND seq<?", (live.mid, kept[0]))
-            if live.parent is None:
-                trimmed = before[0] if len(before) > 1 else 0
-                self.store.run(
-                    "DELETE FROM prediction WHERE pid IN (SELECT pid FROM journal WHERE mid=? AND seq>? AND seq<=? AND pid IS NOT NULL)",
-                    (live.mid, trimmed, kept[0]),
-                )
-        self.saved[live.mid] = [*kept, position]
 
     def _snapshot_all(self) -> None:
         for live in self.by_mid.values():
-            if not self.saved[live.mid] or self.saved[live.mid][-1] != live.position:
-                self._put_snapshot(live, live.position, dumps(*live.state()))
+            if live.parent is None:
+                stale = [one for one in self.family(live) if self.store.newest(one.mid) != one.position]
+                self._put_snapshots(live, [(one, one.position, dumps(*one.state())) for one in stale])
 
 
 def _tell(what: str, error: Exception) -> None:
