@@ -55,7 +55,7 @@ def test_errors_of_folds_are_those_of_least_norm(name):
     alphas = np.r_[0.0, ALPHAS]
     found = -ridge_scores(Moments.from_arrays(X, y, folds=FOLDS), alphas, scoring="neg_mean_squared_error")
     for k in range(5):
-        train, test = FOLDS != k, FOLDS == k
+        train, test = k != FOLDS, k == FOLDS
         mean, level = X[train].mean(axis=0), y[train].mean()
         for i, alpha in enumerate(alphas):
             beta = penalised(X[train] - mean, y[train] - level, alpha)
