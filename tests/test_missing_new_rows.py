@@ -127,3 +127,18 @@ def test_robust_errors_leave_out_the_rows_that_the_fit_left_out(table):
     ours = tl.LinearRegression().fit(frame, **options).summary(robust="HC1", X=frame)
     alone = tl.LinearRegression().fit(known, **options).summary(robust="HC1", X=known)
     assert np.allclose(ours.std_errors, alone.std_errors, rtol=1e-12)
+
+
+@pytest.mark.parametrize("policy", ["mean", "indicator"])
+def test_the_number_of_filled_cells_is_told(capsys, table, policy):
+    folder, frame, _ = table
+    frame.drop_nulls(["y"]).write_csv(folder / "t.csv")
+    asked = ("-t", "y", "--features", "x,z,c", "--missing", policy)
+    for command in ("fit", "stream", "compare"):
+        code, out, err = run(capsys, command, folder / "t.csv", *asked)
+        assert code == 0, err
+        assert "4 missing cells were filled" in " ".join(out.split()) and "(x 1, z 2, c 1)" in out, out
+    assert any(
+        "4 missing cells" in note
+        for note in json.loads(run(capsys, "fit", folder / "t.csv", *asked, "--json")[1])["notes"]
+    )

@@ -308,7 +308,7 @@ def test_blanks_around_numbers_are_not_text(tmp_path):
         found = pl.concat(opened.frames())
         assert found["z"].to_list() == [k * 0.5 for k in range(50)] + [None]
     late = write(tmp_path, "late.csv", "x,y\n" + " 1,2\n" * 10_001 + "foo,3\n")
-    with pytest.raises(DataError, match=r"column 'x' of .* holds 'foo' where a number was expected"):
+    with pytest.raises(DataError, match=r"column 'x' of .* holds 'foo' in line 10003 where a number was expected"):
         rows_of(late)
 
 

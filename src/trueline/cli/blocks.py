@@ -105,7 +105,7 @@ def table_blocks(asked: Asked, state: State | None) -> Iterator[Any]:
         settings = {
             "features": list(old.names), "weights": asked.weights or old.weights, "where": asked.where or old.where,
             "derive": asked.derive or dict(old.derive), "missing": old.missing,
-            "categories": [c.name for c in old.columns if c.kind == "category"],
+            "categories": [c.name for c in old.columns if c.kind == "category"], "dates": old.formats,
         }  # fmt: skip
 
     def told(schema: Any, levels: list[str]) -> tuple[Any, ...]:

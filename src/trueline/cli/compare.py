@@ -81,7 +81,7 @@ def told(found: dict[str, Any]) -> str:
     plot = [f"  {padded(row['method'], wide)} {value} {bar}" for row, value, bar in zip(ranked, values, drawn)]
     measure = f"cross-validated {found['measure']}, smaller is better"
     head = wrapped(f"{found['target']}, {found['n']:,} rows, {found['task']}: {measure}", room)
-    notes = [line for sentence in refused for line in wrapped(sentence, room)]
+    notes = [line for sentence in [*found["notes"], *refused] for line in wrapped(sentence, room)]
     return "\n".join([*(paint(line, "bold") for line in head), "", text, *notes, "", *plot])
 
 
@@ -125,7 +125,10 @@ def _report(found: dict[str, Any], data: list[str], report: str) -> None:
         pictures=[Picture("Cross-validated error", drawn, "Lines are one standard error over the folds.")]
         if rows
         else [],
-        notes=[f"{row['method']} was refused: {row['refused']}" for row in found["methods"] if row["refused"]],
+        notes=[
+            *found["notes"],
+            *(f"{row['method']} was refused: {row['refused']}" for row in found["methods"] if row["refused"]),
+        ],
         tables=[("Methods", heads, [list(line) for line in zip(*columns)])],
         command=command_line(),
     )

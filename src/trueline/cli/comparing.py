@@ -90,7 +90,8 @@ def compared(
         for found in rows:
             del found["wrong"]
     return {
-        "n": len(task.X), "target": target, "task": "regression" if kinds is None else "two classes" if kinds == 2 else f"{kinds} classes",
+        "n": len(task.X), "target": target, "columns": task.schema.detected,
+        "notes": [line for line in (task.schema.told_columns(), task.schema.told_missing()) if line], "task": "regression" if kinds is None else "two classes" if kinds == 2 else f"{kinds} classes",
         "measure": "root mean squared error" if kinds is None else "log loss", "methods": rows,
     }  # fmt: skip
 

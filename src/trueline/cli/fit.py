@@ -158,6 +158,7 @@ def record(fitted: Any, output: str | None = None, report: str | None = None) ->
     return {
         "n": fitted.n,
         "target": fitted.target,
+        "columns": [] if fitted.record.schema is None else fitted.record.schema.detected,
         "loss": fitted.loss,
         "penalty": fitted.penalty,
         "alpha": fitted.alpha,

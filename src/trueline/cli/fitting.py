@@ -276,9 +276,7 @@ def sampled(record: Any, moments: Any) -> tuple[np.ndarray, np.ndarray] | None:
 
 def schema_notes(schema: Any) -> list[str]:
     """What the scan noticed and the reader should know."""
-    notes = []
-    if schema.dropped_rows:
-        notes.append(f"{schema.dropped_rows:,} rows with missing values were left out")
+    notes = [line for line in (schema.told_columns(), schema.told_missing()) if line]
     if schema.constant:
         notes.append(f"columns that never change: {', '.join(schema.constant[:5])}")
     if schema.duplicates:

@@ -136,6 +136,8 @@ def stream(
     with written(predictions) as predicted:
         state = run(asked, state, printer.row, predicted)
     final = final_row(state)
+    if state.schema is not None:
+        final["columns"] = state.schema.detected
     if save is not None:
         from ..model import save as save_record
         from .command import command_line
@@ -236,6 +238,9 @@ class Printer:
         show("", self.out)
         for line in wrapped(certificate_text(row["certificate"]), width()):
             show(line, self.out)
+        notes = [] if state.schema is None else [state.schema.told_columns(), state.schema.told_missing()]
+        for line in (line for note in notes if note for line in wrapped(note, width())):
+            print(line, file=self.out)
         if state.interrupted:
             say(
                 f"interrupted after {row['counter']:,} examples; all of them are learned"

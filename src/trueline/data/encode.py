@@ -41,6 +41,8 @@ class Encoder:
     ----------
     source:
         Whatever :func:`trueline.data.read.open_source` takes; ``where``, ``derive`` and ``separator`` go to it.
+    dates:
+        Formats of columns of text that hold dates, where they do not tell their order of day and month themselves.
     target, weights, group:
         Names of columns; ``group`` decides folds. ``target=None`` gives blocks without y.
     features:
@@ -89,6 +91,7 @@ class Encoder:
         where: str | None = None,
         derive: Mapping[str, str] | None = None,
         separator: str | None = None,
+        dates: Mapping[str, str] | None = None,
         folds: int | None = None,
         fold_seed: int = 0,
         group: str | None = None,
@@ -102,7 +105,9 @@ class Encoder:
         one_of("missing", missing, MISSING_POLICIES)
         one_of("unseen", unseen, UNSEEN_POLICIES)
         self.rule = None if folds is None else FoldRule(folds, fold_seed, group, fold_blocks)
-        opened = open_source(source, where=where, derive=derive, block_rows=block_rows, separator=separator)
+        opened = open_source(source, block_rows=block_rows, separator=separator)
+        if where is not None or derive or dates:
+            opened = opened.refine(where=where, derive=derive, dates=dates)
         self.formula = parsed(formula)
         if self.formula is not None:
             target = target or self.formula.target
@@ -189,7 +194,8 @@ class Encoder:
         levels = sorted(self._levels.get(name, ()))
         places = [self._levels[name][level] for level in levels] if name in self._levels else [0]
         fill = self._means.of(name, places)
-        return Column(name, self._kinds[name], tuple(levels), fill, self._means.observed(name), self._gaps[name])
+        form = self.source.formats.get(name, "") if self._kinds[name] == "date" else ""
+        return Column(name, self._kinds[name], tuple(levels), fill, self._means.observed(name), self._gaps[name], form)
 
     # ---- the pass
     def __iter__(self) -> Iterator[Block]:
@@ -213,6 +219,7 @@ class Encoder:
         values = numbers(frame, self._plain, [self._kinds[name] for name in self._plain], describe)
         complete = refuse_infinite(values, self._plain, row, describe)
         self._stray.see(frame, row)
+        self._stray.see_dates(frame, row, self.source)
         y = self._given_target.values(frame, row)
         weights = self._given_weights.values(frame, row)
         found = {name: self._codes(frame, name) for name in self._levels}

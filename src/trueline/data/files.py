@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..errors import DataError, UsageError, nearest
+from .dates import date_columns
 
 if TYPE_CHECKING:
     import polars as pl
@@ -27,7 +28,6 @@ FORMATS = {
     "ipc": "ipc", "feather": "ipc", "ndjson": "ndjson", "jsonl": "ndjson", "json": "ndjson",
 }  # fmt: skip
 SPARSE_TEXT = {"svm": "svmlight", "svmlight": "svmlight", "libsvm": "svmlight", "vw": "Vowpal Wabbit"}
-_ISO = r"^\d{4}-\d{2}-\d{2}([T ]\d{2}:\d{2}(:\d{2}(\.\d+)?)?Z?)?$"
 _REMOTE = re.compile(r"^[a-z][a-z0-9+]*://")
 
 
@@ -169,8 +169,8 @@ def delimited(told: Delimited) -> tuple[str | None, bool]:
     return told.separator or (";" if commas else None), commas
 
 
-def scan_files(paths: Sequence[str], kind: str, told: Delimited) -> pl.LazyFrame:
-    """One lazy frame over files of one format."""
+def scan_files(paths: Sequence[str], kind: str, told: Delimited, formats: dict[str, str]) -> pl.LazyFrame:
+    """One lazy frame over files of one format; ``formats`` takes those of dates whose order was settled."""
     import polars as pl
 
     separator, commas = delimited(told)
@@ -181,7 +181,7 @@ def scan_files(paths: Sequence[str], kind: str, told: Delimited) -> pl.LazyFrame
     if kind == "ndjson":
         lazy = pl.scan_ndjson(list(paths), infer_schema_length=INFERENCE_ROWS)
         made = pl.scan_ndjson(list(paths), schema=widened(lazy.collect_schema()))
-        return made.with_columns(iso_dates(made.head(INFERENCE_ROWS).collect()))
+        return made.with_columns(date_columns(made.head(INFERENCE_ROWS).collect(), formats, made))
     first = str(paths[0])
     chosen = separator or ("\t" if kind == "tsv" else ",")
     header = pl.read_csv(
@@ -190,7 +190,6 @@ def scan_files(paths: Sequence[str], kind: str, told: Delimited) -> pl.LazyFrame
     chosen = check_header([cell or "" for cell in header], chosen, first, separator is not None, kind == "text")
     options: dict[str, Any] = {
         "separator": chosen,
-        "try_parse_dates": True,
         "null_values": MISSING_MARKS,
         "glob": False,
         "decimal_comma": commas,
@@ -202,7 +201,8 @@ def scan_files(paths: Sequence[str], kind: str, told: Delimited) -> pl.LazyFrame
     made = made.rename({a: b for a, b in meant.items() if a != b}) if [*meant] != [*meant.values()] else made
     text = [meant[name] for name, dtype in schema.items() if dtype == pl.String]
     if text:
-        made = made.with_columns(text_numbers(made.select(text).head(INFERENCE_ROWS).collect()))
+        head = made.select(text).head(INFERENCE_ROWS).collect()
+        made = made.with_columns(text_numbers(head) + date_columns(head, formats, made))
     if len(schema) > 1 and any(map(_has_blank_lines, paths)):
         made = made.filter(filled())
     if all(dtype == pl.String for dtype in schema.values()) and not made.head(1).collect().height:
@@ -245,23 +245,6 @@ def filled() -> pl.Expr:
 def _is_ipc_file(path: str) -> bool:
     with open(path, "rb") as file:
         return file.read(6) == b"ARROW1"
-
-
-def iso_dates(frame: pl.DataFrame) -> list[pl.Expr]:
-    """Columns of text that hold ISO dates or times in all of these rows, as such: JSON itself has none."""
-    import polars as pl
-
-    found = []
-    for name, dtype in frame.schema.items():
-        text = frame.get_column(name).drop_nulls() if dtype == pl.String else None
-        if text is None or not len(text) or not text.str.contains(_ISO).all():
-            continue
-        column = pl.col(name).str
-        made = column.to_date("%Y-%m-%d") if (text.str.len_bytes() == 10).all() else column.to_datetime()
-        with contextlib.suppress(pl.exceptions.PolarsError):
-            frame.select(made)
-            found.append(made)
-    return found
 
 
 def text_numbers(frame: pl.DataFrame) -> list[pl.Expr]:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..errors import DataError, TruelineError, UsageError
 from . import files, streams
+from .dates import parsed
 from .refusals import explain, sql_error, unknown_column
 from .tables import BLOCK_BYTES, BLOCK_ROWS, is_columns, table_of
 
@@ -42,8 +43,10 @@ class Source:
         rows: int | None = None,
         paths: Sequence[str] = (),
         block_rows: int | None = None,
+        formats: dict[str, str] | None = None,
     ) -> None:
         self.describe = describe
+        self.formats: dict[str, str] = {} if formats is None else formats  # of dates whose order had to be settled
         self.rereadable = rereadable
         self.rows = rows
         self.paths = list(paths)
@@ -69,13 +72,21 @@ class Source:
         return list(self.dtypes)
 
     def refine(
-        self, *, derive: Mapping[str, str] | None = None, where: str | None = None, columns: Sequence[str] | None = None
+        self,
+        *,
+        derive: Mapping[str, str] | None = None,
+        where: str | None = None,
+        columns: Sequence[str] | None = None,
+        dates: Mapping[str, str] | None = None,
     ) -> Source:
-        """The same source with derived columns, then a filter, then a choice of columns."""
+        """The same source with dates read by these formats, derived columns, then a filter, then a choice of columns."""
         import polars as pl
 
         made = copy.copy(self)
-        steps: list[tuple[str, str, Any]] = [("derive", name, text) for name, text in (derive or {}).items()]
+        dates = {name: form for name, form in (dates or {}).items() if self.dtypes.get(name) == pl.String}
+        steps: list[tuple[str, str, Any]] = [("dates", name, form) for name, form in dates.items()]
+        steps += [("derive", name, text) for name, text in (derive or {}).items()]
+        made.formats = {n: form for n, form in (self.formats | dates).items() if n not in (derive or {})}
         if where is not None:
             steps.append(("where", "", where))
             made.rows = None
@@ -208,6 +219,8 @@ def _applied(lazy: pl.LazyFrame, step: tuple[str, str, Any]) -> pl.LazyFrame:
     kind, name, what = step
     if kind == "columns":
         return lazy.select(what)
+    if kind == "dates":
+        return lazy.with_columns(parsed(name, what))
     expression = pl.sql_expr(what)
     return lazy.with_columns(expression.alias(name)) if kind == "derive" else lazy.filter(expression)
 
@@ -299,8 +312,13 @@ def _open_path(path: str, block_rows: int | None, told: files.Delimited) -> Sour
 
 
 def _open_stream(stream: Any, describe: str, block_rows: int | None, told: files.Delimited) -> Source:
+    formats: dict[str, str] = {}
     return Source(
-        describe, lambda: streams.read_stream(stream, describe, told), rereadable=False, block_rows=block_rows
+        describe,
+        lambda: streams.read_stream(stream, describe, told, formats),
+        rereadable=False,
+        block_rows=block_rows,
+        formats=formats,
     )
 
 
@@ -312,11 +330,16 @@ def _open_files(paths: list[str], block_rows: int | None, told: files.Delimited)
         for kind, group in itertools.groupby(zip(kinds, paths), lambda pair: pair[0])
     ]
 
-    def scans() -> Iterator[Any]:
-        for kind, members in groups:
-            yield files.scan_files(members, kind, told)
+    formats: dict[str, str] = {}
+    made: list[Any] = []
 
-    opened = Source(describe, scans, paths=paths, block_rows=block_rows)
+    def scans() -> Iterator[Any]:
+        for k, (kind, members) in enumerate(groups):
+            if k == len(made):  # types are found once
+                made.append(files.scan_files(members, kind, told, formats))
+            yield made[k]
+
+    opened = Source(describe, scans, paths=paths, block_rows=block_rows, formats=formats)
     if set(kinds) <= {"parquet", "ipc"}:
         import polars as pl
 

@@ -64,20 +64,20 @@ def explain(error: Exception, *, describe: str, names: Sequence[str] = (), paths
     if parsed:
         value, dtype, column = parsed.groups()
         wanted = {"f64": "a number", "bool": "true or false", "date": "a date"}.get(dtype, dtype)
-        lines = ((path, line_with(path, column, value)) for path in paths)
-        place = next(
-            (f" in line {line}" + (f" of {path}" if len(paths) > 1 else "") for path, line in lines if line), ""
-        )
+        place = _line_of(paths, column, value)
         return DataError(
             f"column {column!r} of {describe} holds {value!r}{place} where {wanted} was expected; "
             "correct the value, or leave the cell empty and say how missing values are to be treated",
             where=column,
         )
-    converted = re.search(r"conversion from `str` to `f64` failed in column '(.*?)' .*?: \[\"(.*?)\"", text)
+    converted = re.search(r"conversion from `str` to `(\w+).*?` failed in column '(.*?)' .*?: \[\"(.*?)\"", text)
     if converted:
+        dtype, column, value = converted.groups()
+        wanted = {"f64": "a number", "time": "a time of day"}.get(dtype, "a date written as the others are")
+        place = _line_of(paths, column, value)
         return DataError(
-            f"column {converted[1]!r} of {describe} holds {converted[2]!r} where a number was expected; correct the value",
-            where=converted[1],
+            f"column {column!r} of {describe} holds {value!r}{place} where {wanted} was expected; correct the value",
+            where=column,
         )
     if "utf-8" in text.lower() or "utf8" in text.lower():
         return DataError(f"{describe} is not UTF-8 text; convert it to UTF-8", where=describe)
@@ -93,6 +93,12 @@ def explain(error: Exception, *, describe: str, names: Sequence[str] = (), paths
     # What a reader quotes of a file that is no table can be all of its first line.
     told = re.sub(r"`([^`]{30})[^`]+(`|$)", r"`\1…`", text)
     return DataError(f"{describe} cannot be read: {told[:200]}", where=describe)
+
+
+def _line_of(paths: Sequence[str], column: str, value: str) -> str:
+    """ " in line 7" where a value of a delimited file was found again, else nothing."""
+    lines = ((path, line_with(path, column, value)) for path in paths)
+    return next((f" in line {line}" + (f" of {path}" if len(paths) > 1 else "") for path, line in lines if line), "")
 
 
 def sql_error(error: Exception, expression: str, place: str, names: Sequence[str]) -> TruelineError:

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..errors import DataError, UsageError, nearest
+from ..errors import DataError, UsageError, nearest, printable
 from .blocks import Block
 from .columns import codes, numbers
 from .refusals import missing_value, refuse_infinite, refuse_undefined, same_term
@@ -31,12 +31,16 @@ if TYPE_CHECKING:
     from .formula import Formula
 
 MISSING_POLICIES = ("refuse", "drop", "mean", "indicator")
+MOST_NAMED = 5  # columns that a line names
 UNSEEN_POLICIES = ("error", "ignore")
 
 
 @dataclasses.dataclass(frozen=True)
 class Column:
-    """One input column. ``fill`` is the mean that stands for a missing value; of a category, one number a level."""
+    """One input column. ``fill`` is the mean that stands for a missing value; of a category, one number a level.
+
+    ``format`` is that of dates in text whose day and month could be taken for each other: the column settled it.
+    """
 
     name: str
     kind: str
@@ -44,6 +48,7 @@ class Column:
     fill: tuple[float, ...] = ()
     observed: float = 0.0
     missing: int = 0
+    format: str = ""
 
     @property
     def raw_terms(self) -> tuple[str, ...]:
@@ -83,6 +88,11 @@ class Schema:
     def names(self) -> tuple[str, ...]:
         """The input columns."""
         return tuple(column.name for column in self.columns)
+
+    @property
+    def formats(self) -> dict[str, str]:
+        """The formats of dates that the training rows settled."""
+        return {column.name: column.format for column in self.columns if column.format}
 
     @property
     def references(self) -> tuple[str, ...]:
@@ -151,6 +161,44 @@ class Schema:
                 fills += [(own[t], indicator, m) for t, m in zip(column.raw_terms, column.fill) if t in own]
         return [place[term] for term in terms], fills
 
+    # ---- what the columns turned out to be, for people
+    @property
+    def detected(self) -> list[dict[str, Any]]:
+        """Name and kind of each input column, and the format of its dates where one was settled."""
+        return [{"name": c.name, "kind": c.kind} | ({"format": c.format} if c.format else {}) for c in self.columns]
+
+    def told_columns(self) -> str:
+        """The kinds of the input columns in a line.
+
+        >>> Schema(columns=(Column("a", "number"), Column("day", "date"), Column("c", "category"))).told_columns()
+        'columns: 1 number, 1 category, day: dates (days)'
+        """
+        kinds = [column.kind for column in self.columns]
+        plural = {"number": "numbers", "boolean": "booleans", "category": "categories"}
+        counted = [
+            f"{kinds.count(kind):,} {kind if kinds.count(kind) == 1 else several}"
+            for kind, several in plural.items()
+            if kind in kinds
+        ]
+        dates = [
+            f"{c.name}: dates (days{f', {c.format}' if c.format else ''})" for c in self.columns if c.kind == "date"
+        ]
+        return printable("columns: " + ", ".join(counted + dates[:MOST_NAMED] + ["…"] * (len(dates) > MOST_NAMED)))
+
+    def told_missing(self) -> str:
+        """What became of missing values, in a line; empty where there were none."""
+        if self.missing == "drop":
+            return f"{self.dropped_rows:,} rows with missing values were left out" if self.dropped_rows else ""
+        filled = {column.name: column.missing for column in self.columns if column.missing}
+        if not filled or self.missing not in ("mean", "indicator"):
+            return ""
+        cells = sum(filled.values())
+        shown = ", ".join(f"{name} {count:,}" for name, count in list(filled.items())[:MOST_NAMED])
+        more = ", …" if len(filled) > MOST_NAMED else ""
+        how = "with the mean of their column" if self.missing == "mean" else "with 0, beside a term that says so"
+        many = "cell was" if cells == 1 else "cells were"
+        return printable(f"{cells:,} missing {many} filled {how} ({shown}{more})")
+
     # ---- new rows
     def encode(self, data: Any) -> Block:
         """The design of new rows: any table with the columns in any order, a list of dictionaries, or an array.
@@ -181,7 +229,7 @@ class Schema:
         opened = open_source(source)
         derived = [name for name, _ in self.derive]
         self.check_names([*opened.names, *derived], opened.describe)
-        opened = opened.refine(derive=dict(self.derive), where=where)
+        opened = opened.refine(derive=dict(self.derive), where=where, dates=self.formats)
         if extra:
             opened = opened.refine(columns=list(dict.fromkeys([*self.names, *extra])))
         basis = self._basis() if self.formula is not None else None
@@ -384,7 +432,8 @@ def _merged(mine: Column, theirs: Column) -> Column:
         fill = tuple((mine.observed * a + theirs.observed * b) / total for a, b in zip(*parts))
     else:
         fill = mine.fill if mine.observed else theirs.fill
-    return Column(mine.name, mine.kind, levels, fill, total, mine.missing + theirs.missing)
+    missing, form = mine.missing + theirs.missing, mine.format or theirs.format
+    return Column(mine.name, mine.kind, levels, fill, total, missing, form)
 
 
 def _refuse_same_terms(columns: Sequence[Column]) -> None:

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from ..errors import DataError
+from .dates import LIKE_DATES, strptime
 from .refusals import line_with
 
 if TYPE_CHECKING:
@@ -23,11 +24,13 @@ ENOUGH_ROWS = 100_000  # to see whether numbers are classes
 
 
 class Stray:
-    """How many words and numbers each watched column of text holds, and its first word."""
+    """How many words and numbers each watched column of text holds, and its first word; and how many dates."""
 
     def __init__(self, names: Sequence[str]) -> None:
         self._watched = dict.fromkeys(names, (0, 0))
         self._first: dict[str, tuple[int, str]] = {}
+        self._dates = dict.fromkeys(names, (0, 0))
+        self._date: dict[str, tuple[int, str]] = {}
 
     def see(self, frame: pl.DataFrame, row: int) -> None:
         """Take notice of some rows, the first of them number ``row``."""
@@ -46,8 +49,46 @@ class Stray:
             else:
                 self._watched[name] = words, values
 
+    def see_dates(self, frame: pl.DataFrame, row: int, source: Source) -> None:
+        """Take notice of dates in text; refuse a column that has nothing else so far, before anything is made of it."""
+        import polars as pl
+
+        for name, (dates, values) in list(self._dates.items()):
+            text = frame.get_column(name).cast(pl.String)
+            like = text.str.strip_chars().str.contains(LIKE_DATES).fill_null(False)
+            count, present = int(like.sum()), len(text) - text.null_count()
+            if count and name not in self._date:
+                place = int(like.arg_max() or 0)
+                self._date[name] = row + place, str(text[place])
+            dates, values = dates + count, values + present
+            if dates and dates == values:
+                raise self._undecided(name, source)
+            if 2 * dates < values:  # plainly no dates: not worth another look
+                del self._dates[name]
+            else:
+                self._dates[name] = dates, values
+
+    def _undecided(self, name: str, source: Source) -> DataError:
+        """The refusal of dates that stayed text: their order is open, they have several forms, or nobody read them."""
+        row, value = self._date[name]
+        year_first = value.strip()[:4].isdigit()
+        why = (
+            "dates as text"
+            if year_first
+            else "dates in which no value tells the day from the month, or whose forms differ"
+        )
+        return DataError(
+            f"column {name!r} of {source.describe} holds {why}, such as {value!r} in row {row + 1}; say how they are "
+            f'written: --derive "{name}={strptime(name, value.strip())}" (derive= in Python; %m before %d where the month '
+            f"stands in front), or take them for codes: C({name}) in a formula, or categories=",
+            where=name,
+        )
+
     def refuse(self, source: Source, target: str | None) -> None:
-        """Refuse a column that is almost all numbers, with its first word."""
+        """Refuse a column that is almost all numbers, or dates, with its first word."""
+        for name, (dates, values) in self._dates.items():
+            if values and dates >= (1 - MOST_STRAY) * values:
+                raise self._undecided(name, source)
         for name, (words, values) in self._watched.items():
             if not 0 < words <= MOST_STRAY * values:
                 continue

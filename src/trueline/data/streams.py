@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from ..errors import DataError
+from .dates import date_columns
 from .files import (
     INFERENCE_ROWS,
     MISSING_MARKS,
@@ -24,7 +25,6 @@ from .files import (
     delimited,
     filled,
     has_blank_lines,
-    iso_dates,
     no_text,
     refuse_sparse_text,
     sniff,
@@ -42,7 +42,7 @@ _PAUSE_SECONDS = 0.05
 _LONGEST_ROW = 64 << 20  # bytes: 10,000 columns have a hundredth of it
 
 
-def read_stream(stream: Any, describe: str, told: Delimited) -> Iterator[pl.DataFrame]:
+def read_stream(stream: Any, describe: str, told: Delimited, formats: dict[str, str]) -> Iterator[pl.DataFrame]:
     """Frames from a byte stream of any format, as the bytes come."""
     import polars as pl
 
@@ -67,11 +67,17 @@ def read_stream(stream: Any, describe: str, told: Delimited) -> Iterator[pl.Data
         raise no_text(head, describe)
     if kind != "ndjson":
         refuse_sparse_text(head[:4096], describe)
-    yield from _text_frames(head, pieces, describe, separator, commas, kind == "ndjson")
+    yield from _text_frames(head, pieces, describe, separator, commas, kind == "ndjson", formats)
 
 
 def _text_frames(
-    head: bytes, pieces: Iterator[bytes], describe: str, separator: str | None, commas: bool, ndjson: bool
+    head: bytes,
+    pieces: Iterator[bytes],
+    describe: str,
+    separator: str | None,
+    commas: bool,
+    ndjson: bool,
+    formats: dict[str, str],
 ) -> Iterator[pl.DataFrame]:
     import polars as pl
 
@@ -104,11 +110,11 @@ def _text_frames(
             if ndjson:
                 schema = schema or widened(pl.read_ndjson(io.BytesIO(text), infer_schema_length=INFERENCE_ROWS).schema)
                 frame = pl.read_ndjson(io.BytesIO(text), schema=schema)
-                dates = iso_dates(frame) if dates is None else dates
+                dates = date_columns(frame, formats) if dates is None else dates
                 frame = frame.with_columns(dates)
             else:
                 if schema is None:
-                    guess = pl.read_csv(text, infer_schema_length=INFERENCE_ROWS, try_parse_dates=True, **options)
+                    guess = pl.read_csv(text, infer_schema_length=INFERENCE_ROWS, **options)
                     schema = widened(guess.schema)
                     if len(guess.columns) != len(names):
                         raise DataError(
@@ -116,7 +122,7 @@ def _text_frames(
                             where=describe,
                         )
                     options.pop("new_columns")
-                    numbers = text_numbers(guess)
+                    numbers = text_numbers(guess) + date_columns(guess, formats)
                 frame = pl.read_csv(text, schema=schema, **options).with_columns(numbers)
                 if len(schema) > 1 and has_blank_lines(text):
                     frame = frame.filter(filled())

@@ -78,6 +78,7 @@ def encoder_of(schema: Any, source: Any) -> Any:
         unseen=schema.unseen,
         where=schema.where,
         derive=dict(schema.derive),
+        dates=schema.formats,
         labels=True,
     )
 
