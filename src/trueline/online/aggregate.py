@@ -141,6 +141,7 @@ def pool_step(pool, predictions, count, y, mixed, noise):
     total = 0.0
     for k in range(count):
         gain = 2.0 * (mixed - y) * (mixed - predictions[k]) / noise
+        gain = max(-1e300, min(1e300, gain))  # inf/inf would be no weight at all
         pool[k] = max(pool[k], 1e-12) * math.exp(POOL_RATE * gain / (1.0 + abs(gain)))
         total += pool[k]
     for k in range(count):

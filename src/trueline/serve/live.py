@@ -224,12 +224,18 @@ class Live:
         made = self.record.learn(X, y, c)
         largest = np.abs(made).max()
         calm = largest <= LIMIT and np.count_nonzero(getattr(self.record, "dead", 0)) == dead
-        # A mixture has no word for an update that overflows: its arrays show it, then and ever after.
-        arrays = getattr(self.record, "arrays", {}).values()
-        if not (calm or (len(entries) == 1 and largest < math.inf)) or not all(np.isfinite(a).all() for a in arrays):
+        if not (calm or (len(entries) == 1 and largest < math.inf)) or not self._is_sound():
             raise ArithmeticError("the update overflows")
         self._count(entries, made.tolist(), y)
         self._reach(entries[-1].position)
+
+    def _is_sound(self) -> bool:
+        """Whether a mixture can go on predicting: it has no word for an update that overflows, but its arrays keep it.
+
+        The ledger is left out, since only the bound reads it.
+        """
+        arrays = getattr(self.record, "arrays", {})
+        return all(np.isfinite(array).all() for name, array in arrays.items() if name != "ledger")
 
     def _reach(self, position: int) -> None:
         self.position = position
