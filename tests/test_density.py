@@ -237,7 +237,7 @@ def test_bad_input_is_named(mixed):
         (lambda: tl.Density("poisson").fit(X), "column 'x1' has 0.5 in row 1, which a poisson"),
         (lambda: tl.Density("bernoulli").fit(X), "column 'x0' has 2 in row 1, which"),
         (lambda: tl.Density(covariance="ful").fit(X), "did you mean 'full'"),
-        (lambda: tl.Density(alpha=-1.0).fit(X), "alpha is -1.0"),
+        (lambda: tl.Density(alpha=-1.0).fit(X), "alpha of Density is -1.0"),
         (lambda: tl.Density({"town": "gaussian"}).fit(frame), "column 'town' holds strings"),
         (lambda: tl.Density().fit(np.array([[np.inf]])), "infinity"),
         (lambda: tl.Density().fit(X).sample(0), "n_samples is 0"),

@@ -126,3 +126,9 @@ def test_refusals(data):
         tl.GeneralizedRegression("gamma").fit(X, counts)
     with pytest.raises(tl.DataError, match="exposure is 0 in row 0"):
         tl.GeneralizedRegression("poisson").fit(X, counts, exposure=np.zeros(300))
+
+
+def test_a_closed_form_counts_as_one_iteration():
+    X = np.random.default_rng(0).normal(size=(30, 2))
+    assert tl.GeneralizedRegression("squared").fit(X, X[:, 0]).n_iter_ >= 1
+    assert tl.GeneralizedRegression("squared", penalty="l2").fit(X, X[:, 0]).n_iter_ >= 1

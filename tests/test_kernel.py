@@ -153,7 +153,7 @@ def test_saved_and_loaded(data, tmp_path):
     ("parameters", "match"),
     [
         ({"alpha": -1}, "alpha"), ({"alpha": "best"}, "auto"), ({"kernel": "gausian"}, "did you mean 'gaussian'"),
-        ({"gamma": 0}, "gamma"), ({"kernel": "polynomial", "degree": 1.5}, "degree"), ({"approximation": "x"}, "one of"),
+        ({"gamma": 0}, "gamma"), ({"kernel": "polynomial", "degree": 1.5}, "degree"), ({"approximation": "x"}, "'nystrom' or"),
         ({"components": 0}, "components"), ({"kernel": lambda X, Z: np.ones(3)}, "one value a pair"),
         ({"kernel": "linear", "approximation": "random_features"}, "Gaussian"), ({"tol": -1.0}, "tol"),
     ],

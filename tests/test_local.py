@@ -296,7 +296,7 @@ def test_saved_and_loaded_predictions_are_identical(options, tmp_path):
     ("options", "word"),
     [
         ({"fraction": 0.0}, "fraction"),
-        ({"fraction": 1.5}, "at most 1"),
+        ({"fraction": 1.5}, "in .0, 1. is accepted"),
         ({"bandwidth": -1.0}, "bandwidth"),
         ({"bandwidth": 1.0, "fraction": 0.5}, "give one"),
         ({"degree": 3}, "degree"),

@@ -154,10 +154,10 @@ def test_warm_start_and_refusals(binary):
     first = int(model.n_iter_[0])
     assert int(model.fit(X, y).n_iter_[0]) < first
     for parameters, words in (
-        ({"C": -1.0}, "C is -1.0"),
-        ({"l1_ratio": 2.0}, "l1_ratio is 2.0"),
+        ({"C": -1.0}, "C of LogisticRegression is -1.0"),
+        ({"l1_ratio": 2.0}, "l1_ratio of LogisticRegression is 2.0"),
         ({"solver": "newtn"}, "did you mean 'newton'"),
-        ({"class_weight": "balancd"}, "class_weight is 'balancd'"),
+        ({"class_weight": "balancd"}, "class_weight of LogisticRegression is 'balancd'.* mean 'balanced'"),
     ):
         with pytest.raises(tl.UsageError, match=words):
             tl.LogisticRegression(**parameters).fit(X, y)

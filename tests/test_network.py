@@ -210,9 +210,9 @@ def test_labels_that_do_not_fit(data):
 @pytest.mark.parametrize(
     ("parameters", "match"),
     [
-        ({"hidden": ()}, "at least one"), ({"hidden": (0,)}, "hidden"), ({"activation": "tan"}, "did you mean 'tanh'"),
+        ({"hidden": ()}, "hidden of NeuralNetwork is"), ({"hidden": (0,)}, "hidden"), ({"activation": "tan"}, "did you mean 'tanh'"),
         ({"loss": "square"}, "squared"), ({"rate": 0}, "rate"), ({"optimizer": "sgd"}, "adam"), ({"alpha": -1}, "alpha"),
-        ({"validation_fraction": 1.0}, "between 0 and 1"), ({"batch_size": 0}, "batch_size"),
+        ({"validation_fraction": 1.0}, "in .0, 1. is accepted"), ({"batch_size": 0}, "batch_size"),
         ({"tol": -1}, "tol"), ({"rate": "fast"}, "rate"),
     ],
 )  # fmt: skip

@@ -42,7 +42,7 @@ def test_ngram_ranks_sums_to_one_merges_and_saves(tmp_path):
 
 def test_bad_input_is_named():
     for call, words in (
-        (lambda: tl.NGram(order=0).fit("a"), "order is 0"),
+        (lambda: tl.NGram(order=0).fit("a"), "order of NGram is 0"),
         (lambda: tl.NGram().fit(""), "no words"),
         (lambda: tl.NGram().fit([3]), "text 0 is 3"),
     ):

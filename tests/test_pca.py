@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import polars as pl
 import pytest
+from sklearn import decomposition
 from sklearn.utils.estimator_checks import check_estimator
 
 import trueline as tl
@@ -71,8 +72,8 @@ def test_from_a_source_and_a_file(X, tmp_path):
 def test_refusals(X):
     for model, words in (
         (tl.PCA(9), "n_components must lie between 0 and min"),
-        (tl.PCA("all"), "n_components must be None"),
-        (tl.PCA(svd_solver="magic"), "svd_solver must be one of"),
+        (tl.PCA("all"), "n_components of PCA is 'all'"),
+        (tl.PCA(svd_solver="magic"), "svd_solver of PCA is 'magic'"),
     ):
         with pytest.raises(UsageError, match=words):
             model.fit(X)
@@ -90,3 +91,32 @@ def test_likelihood_with_whitening_is_the_peer_s(kept):
     theirs = decomposition.PCA(kept, whiten=True).fit(X)
     assert np.allclose(ours.score_samples(X), theirs.score_samples(X), rtol=1e-9)
     assert ours.score(X) == pytest.approx(theirs.score(X), rel=1e-9)
+
+
+def test_settings_of_another_solver_are_refused_and_those_of_this_one_count(X):
+    for options in ({"n_oversamples": 3}, {"iterated_power": 2}, {"power_iteration_normalizer": "QR"}):
+        name = next(iter(options))
+        with pytest.raises(UsageError, match=f"{name} goes with svd_solver='randomized'"):
+            tl.PCA(2, **options).fit(X)
+        tl.PCA(2, svd_solver="randomized", random_state=0, **options).fit(X)
+    with pytest.raises(UsageError, match="tol"):
+        tl.PCA(2, tol=1e-3).fit(X)
+    with pytest.raises(UsageError, match="power_iteration_normalizer of PCA is 'LU'"):
+        tl.PCA(2, svd_solver="randomized", power_iteration_normalizer="LU").fit(X)
+    wide = np.random.default_rng(0).normal(size=(300, 60))
+    errors = []
+    for extra in (1, 40):
+        rough = tl.PCA(3, svd_solver="randomized", iterated_power=1, n_oversamples=extra, random_state=0).fit(wide)
+        errors.append(abs(rough.explained_variance_ - tl.PCA(3).fit(wide).explained_variance_).max())
+    assert errors[1] < 0.3 * errors[0]
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_the_likeliest_number_of_components_is_scikit_learns(seed):
+    rng = np.random.default_rng(seed)
+    rows = rng.normal(size=(50, 7)) * np.array([9, 5, 3, 1, 1, 1, 1.0])
+    if seed == 3:
+        rows[:, 6] = rows[:, 5]
+    assert tl.PCA("mle").fit(rows).n_components_ == decomposition.PCA("mle").fit(rows).n_components_
+    with pytest.raises(UsageError, match="at least as many rows as columns"):
+        tl.PCA("mle").fit(rows[:5])

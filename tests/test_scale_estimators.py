@@ -71,7 +71,7 @@ def test_support_vectors_are_refused_there_in_a_sentence(labelled):
         lambda: tl.LinearSVC().fit(table[["a", "b"]], table.y),
     ):
         assert "LinearSVC is not taken on Dask and Spark: take tl.LogisticRegression" in refusal(ask)
-    assert "give X and y" in refusal(lambda: tl.LinearSVC().fit(labelled, target="y"))
+    assert tl.LinearSVC().fit(labelled, target="y").predict(labelled).shape == (60,)
 
 
 @pytest.mark.parametrize("options", [{"interval": 2}, {"interval": 1.5}, {"interval": 0.9, "of": "zz"}], ids=str)
@@ -90,7 +90,7 @@ def test_what_a_model_does_not_have_is_refused_at_the_call(rows, labelled):
     assert "intervals and tests come from least squares" in refusal(lambda: ridge.predict(table, interval=0.9))
     table = split(labelled, [30, 30])
     online = tl.OnlineClassifier(loss="hinge", geometry="additive", rate=0.1).fit(table, target="y")
-    assert "probabilities come with loss='logistic'" in refusal(lambda: online.predict_proba(table))
+    assert not hasattr(online, "predict_proba")
     assert len(online.predict(table).compute()) == 60
 
 

@@ -107,5 +107,6 @@ def test_a_fit_without_noise_whose_coefficients_are_0_is_not_refused(n, whole):
     model = tl.LinearRegression().fit(X, y)
     found = tl.verify(model, (X, y))
     assert found.ok, str(found)
-    model.model_.coef[1] += 1e-6  # a coefficient that shows in the predictions is still caught
-    assert not tl.verify(model, (X, y)).ok
+    record = model.model_
+    record.coef[1] += 1e-6  # a coefficient that shows in the predictions is still caught
+    assert not tl.verify(record, (X, y)).ok

@@ -47,8 +47,8 @@ METHODS: dict[str, Method] = {
     "qr": Method(closed.qr, ("squared", "smooth penalty", "dense"), 3),
     "svd": Method(closed.svd, ("squared", "smooth penalty", "dense"), 3),
 }
-POLISHED = 2_000_000  # entries up to which Newton's last step is followed by more
-POLISH = 2  # such steps: the first may meet a curvature that the last step has changed
+POLISHED = 2_000_000  # entries up to which Newton's last step is followed by as many as it takes
+POLISH, POLISH_LARGE = 8, 2  # such steps at most: a curvature that the last step has changed squares no error
 LARGEST_PROGRAM = 300  # parameters beyond which a dual coordinate epoch is cheaper than an interior-point matrix
 FAR = 3.0  # deltas that most targets must be away from their middle for Huber's loss to count as one with corners
 STAGE = 6  # points of each widened Huber loss on the way to the one asked for
@@ -219,12 +219,19 @@ def solve(
     most = chosen.iterations if max_iter is None else max_iter
     outcome = run(
         risk, steps(risk, theta, **options), stop=stop, tol=tol, max_iter=most, every=chosen.every,
-        polish=POLISH * int(method in ("newton", "irls") and risk.design.n * risk.size <= POLISHED), callback=callback,
+        polish=_polish(method, risk), callback=callback,
     )  # fmt: skip
     outcome = advised(outcome, method, tol, separation(risk, outcome.point))
     if warn:
         warn_unproven(outcome)
     return outcome, method, why
+
+
+def _polish(method: str, risk: Risk) -> int:
+    """How many steps may follow the one that met the stop rule."""
+    if method not in ("newton", "irls"):
+        return 0
+    return POLISH if risk.design.n * risk.size <= POLISHED else POLISH_LARGE
 
 
 def continued(risk: Risk, steps: Callable[..., Iterator[Point]], theta: np.ndarray) -> np.ndarray:

@@ -58,11 +58,6 @@ class DensityModel:
         names: tuple[str, ...] | None, alpha: float, smoothing: float, correction: float,
     ) -> DensityModel:  # fmt: skip
         """An empty model whose families are chosen by ``density`` and, where that says "auto", by the first rows."""
-        if covariance not in COVARIANCES:
-            raise UsageError(f"covariance is {covariance!r}{nearest(str(covariance), COVARIANCES)}", where="covariance")
-        for label, value in (("alpha", alpha), ("var_smoothing", smoothing), ("correction", correction)):
-            if isinstance(value, str) or not 0.0 <= value < np.inf:
-                raise UsageError(f"{label} is {value!r}; a number of at least 0 is accepted", where=label)
         labels = tuple(names) if names is not None else tuple(f"x{j}" for j in range(len(table)))
         wanted = _by_column(density, labels)
         chosen = [choose(table[j], weights) if name == "auto" else name for j, name in enumerate(wanted)]
@@ -240,13 +235,22 @@ class DensityModel:
         return model
 
 
+def is_density(given: Any) -> bool:
+    """Whether this is the name of a density, or a dict of names.
+
+    >>> is_density("mixture(2)"), is_density({"x": "poisson"}), is_density("normal")
+    (True, True, False)
+    """
+    if isinstance(given, dict):
+        return all(isinstance(name, str) and is_density(name) for name in given.values())
+    return isinstance(given, str) and (given in NAMES or mixture_parts(given) is not None)
+
+
 def _by_column(density: Any, labels: tuple[str, ...]) -> list[str]:
     """A density's name for each column, from one name or a dict by column name or number."""
     given = density if isinstance(density, dict) else dict.fromkeys(labels, density)
     wanted = ["auto"] * len(labels)
     for key, name in given.items():
-        if not isinstance(name, str) or (name not in NAMES and mixture_parts(name) is None):
-            raise UsageError(f"density of column {key!r} is {name!r}{nearest(str(name), NAMES)}", where="density")
         if key in labels:
             wanted[labels.index(key)] = name
         elif isinstance(key, (int, np.integer)) and 0 <= key < len(labels):

@@ -21,7 +21,7 @@ import numpy as np
 from .. import dense
 from ..certify.monotone import MonotoneCertificate, monotone
 from ..certify.records import Assumption, Status
-from ..errors import DataError, UsageError
+from ..errors import DataError
 from ..threads import get_threads, one_blas_thread, spread
 from .highbreakdown import mad, robust_start, rough_mad, s_scale, solved
 from .psi import psi_named
@@ -147,15 +147,6 @@ class Table:
         return np.column_stack([self.X, np.ones(len(self.X))]) if self.fit_intercept else self.X
 
 
-def check(psi: Any, tuning: Any, scale: Any, start: Any) -> Any:
-    """The ψ, or a refusal that names the parameter."""
-    if scale not in SCALES:
-        raise UsageError(f"scale is {scale!r}; 'mad' or 'huber' (proposal 2) is accepted", where="scale")
-    if start not in STARTS:
-        raise UsageError(f"start is {start!r}; one of {', '.join(STARTS)} is accepted", where="start")
-    return psi_named(psi, tuning)
-
-
 def fit_robust(
     X: np.ndarray,
     y: np.ndarray,
@@ -179,7 +170,7 @@ def _fit(
     X: np.ndarray, y: np.ndarray, weights: np.ndarray | None, psi: Any, tuning: Any, scale: str, start: str,
     fit_intercept: bool, tol: float, max_iter: int, seed: int,
 ) -> RobustFit:  # fmt: skip
-    part = check(psi, tuning, scale, start)
+    part = psi_named(psi, tuning)
     table = Table(X, fit_intercept, weights)
     left = table.count - table.rank
     if left <= 0:

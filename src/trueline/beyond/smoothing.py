@@ -59,23 +59,6 @@ def robustness(residual: np.ndarray, case: np.ndarray, rounding: float) -> np.nd
     return np.where(size <= 0.999 * limit, inside, 0.0)
 
 
-def check(settings: Settings) -> None:
-    """Refuse settings that make no sense, by name."""
-    for name, known in (("kernel", KERNELS), ("surface", SURFACES), ("degree", (0, 1, 2))):
-        value = getattr(settings, name)
-        if value not in known or isinstance(value, bool):
-            raise UsageError(f"{name} is {value!r}; one of {', '.join(map(str, known))} is accepted", where=name)
-    count = settings.robust_iterations
-    if isinstance(count, bool) or not isinstance(count, (int, np.integer)) or count < 0:
-        raise UsageError(
-            f"robust_iterations is {count!r}; a whole number of at least 0 is accepted", where="robust_iterations"
-        )
-    if not isinstance(settings.delta, (int, float, np.number)) or not 0.0 <= settings.delta < math.inf:
-        raise UsageError(f"delta is {settings.delta!r}; a number of at least 0 is accepted", where="delta")
-    if settings.delta > 0.0 and settings.surface == "interpolate":
-        raise UsageError("delta and surface='interpolate' are two ways to interpolate; give one", where="delta")
-
-
 def fit_local(
     X: np.ndarray, y: np.ndarray, weights: np.ndarray | None, settings: Settings, terms: tuple[str, ...]
 ) -> LocalModel:

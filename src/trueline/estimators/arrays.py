@@ -11,10 +11,9 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 from ..errors import DataError, UsageError
 from ..model.linear import LinearModel, as_terms, names
 from ..onepass.moments import LOST, Moments, overflowing, refuse_weights, vanishing
-from ..report.summary import summarise
-from .checking import refuse_values, validate_data
-from .loading import Saved
-from .sources import ScoredHere, lazily
+from .checking import refuse_values, target_names, validate_data
+from .linearrecord import HoldsLinear
+from .sources import lazily
 
 SPARSE = ("csr", "csc", "coo")
 
@@ -30,6 +29,7 @@ def checked_arrays(
             del estimator.feature_names_in_
         return X, y, None
     refuse_dictionary(X)
+    estimator._target_names = target_names(y)
     X, y = validate_data(
         estimator,
         X,
@@ -119,12 +119,8 @@ def _varies(X: Any, y: Any, j: int, sample_weight: Any) -> bool:
     return bool(column.max() > column.min())
 
 
-class FromMoments(ScoredHere, Saved):
+class FromMoments(HoldsLinear):
     """An estimator that holds a linear record and can also be fitted from a source or from moments."""
-
-    model_: LinearModel
-    coef_: np.ndarray
-    intercept_: Any
 
     def _moments(self, source: Any, target: Any, options: dict[str, Any]) -> Moments:
         """One pass over a source."""
@@ -138,6 +134,7 @@ class FromMoments(ScoredHere, Saved):
     def from_moments(cls, moments: Moments, **parameters: Any) -> Any:
         """Fit from moments: no row is read again."""
         estimator = cls(**parameters)
+        estimator._check_parameters()
         if not moments.targets:
             raise UsageError("the moments have no target; scan with target= the name of a column", where="target")
         moments = moments.designed()
@@ -160,26 +157,16 @@ class FromMoments(ScoredHere, Saved):
 
     def _hold(self, record: LinearModel, one_target: bool) -> None:
         """Show the record through scikit-learn's attributes; one target given as a vector gives a vector."""
+        record.targets = self.__dict__.pop("_target_names", record.targets)
         if one_target:
             record.coef = np.asarray(record.coef).reshape(-1)
             record.intercept = float(np.ravel(record.intercept)[0])
-        self.model_ = record
-        self.coef_ = record.coef
-        self.intercept_ = record.intercept
-
-    @property
-    def certificate_(self) -> Any:
-        """What holds of the fit; after a fit to a few rows it is made when it is first looked at."""
-        return self.model_.certificate
+        self._show(record)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()  # type: ignore[misc]
         tags.input_tags.sparse = True
         return tags
-
-    def _record(self) -> LinearModel:
-        check_is_fitted(self)
-        return self.model_
 
     def _adopt(self, record: LinearModel) -> None:
         self._hold(record, False)
@@ -201,17 +188,14 @@ class FromMoments(ScoredHere, Saved):
         if options.get("interval") is not None:
             self.model_.predict(np.zeros((0, len(self.model_.terms))), **options)
 
-    def summary(self, **options: Any) -> Any:
-        """The table of coefficients, standard errors, t, p and intervals, and the fit's figures."""
-        check_is_fitted(self)
-        return summarise(self.model_, **options)
-
 
 def fold_numbers(cv: Any, X: Any, y: Any, groups: Any = None) -> tuple[np.ndarray | None, Sequence[Any]]:
     """(fold number of each row, splits) of scikit-learn's own splitter; None where test sets do not partition."""
     from sklearn.model_selection import check_cv
 
     splits = list(check_cv(cv, y, classifier=False).split(X, y, groups))
+    if not splits:
+        raise UsageError("cv gives no split; at least one is needed", where="cv")
     numbers = np.full(X.shape[0], -1)
     for k, (train, test) in enumerate(splits):
         if (numbers[test] >= 0).any() or len(train) + len(test) != X.shape[0]:

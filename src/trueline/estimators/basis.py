@@ -18,6 +18,7 @@ from ..errors import DataError, UsageError, nearest
 from ..report.plots import axes
 from .checking import validate_data
 from .loading import Saved
+from .parameters import NONE, That
 
 
 class Basis(Saved, TransformerMixin, BaseEstimator):
@@ -74,6 +75,12 @@ class Basis(Saved, TransformerMixin, BaseEstimator):
     bmi + bp + s5                   0.439
     poly(bmi, 2) + bp + s5 + bmi:bp 0.449
     """
+
+    legal = {
+        "formula": That("a formula", lambda value: isinstance(value, (str, Formula))),
+        "functions": NONE
+        | That("a list or dictionary of functions", lambda value: isinstance(value, (list, tuple, dict))),
+    }
 
     def __init__(self, formula: str | Formula = "poly(., 2)", *, functions: Any = None) -> None:
         self.formula = formula

@@ -10,11 +10,12 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
 from ..beyond.boosting import BoostingModel, boost, sort_columns
-from ..errors import DataError, UsageError
+from ..errors import DataError
 from ..onepass.moments import refuse_weights
 from ..report.plots import axes
 from .checking import validate_data
 from .loading import Saved
+from .parameters import Whole
 
 
 class AdaBoost(Saved, ClassifierMixin, BaseEstimator):
@@ -47,13 +48,13 @@ class AdaBoost(Saved, ClassifierMixin, BaseEstimator):
     proven: training error 0, at most 0.00963381 after 50 rounds; smallest margin 0.0727, median 0.401
     """
 
+    legal = {"rounds": Whole(1, floats=True)}
+
     def __init__(self, rounds: int = 100) -> None:
         self.rounds = rounds
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
         """Fit to rows and labels."""
-        if isinstance(self.rounds, bool) or not float(self.rounds).is_integer() or self.rounds < 1:
-            raise UsageError(f"rounds is {self.rounds!r}; a whole number of at least 1 is accepted", where="rounds")
         X, y = validate_data(self, X, y, dtype=np.float64, order="C")
         check_classification_targets(y)
         self.classes_, codes = np.unique(y, return_inverse=True)

@@ -95,6 +95,24 @@ def refuse_target(y: Any, *, numeric: bool = True) -> None:
         raise unusable("y", int(bad.sum()), f"{in_words(values[place])} in {where}", "y")
 
 
+def target_names(y: Any) -> tuple[str, ...]:
+    """What the targets are called: a Series' name, a frame's columns, or y, y0, y1 …
+
+    >>> target_names([1.0, 2.0]), target_names(np.zeros((3, 2)))
+    (('y',), ('y0', 'y1'))
+    """
+    columns = getattr(y, "columns", None)
+    if columns is not None:
+        return tuple(str(name) for name in columns)
+    name = getattr(y, "name", None)
+    if isinstance(name, str) and name:
+        return (name,)
+    shape = getattr(y, "shape", None)
+    if shape is None and isinstance(y, (list, tuple)) and len(y) and isinstance(y[0], (list, tuple, np.ndarray)):
+        shape = (len(y), len(y[0]))
+    return tuple(f"y{k}" for k in range(shape[1])) if shape is not None and len(shape) == 2 else ("y",)
+
+
 def _refuse_ragged(X: Any) -> None:
     if not isinstance(X, (list, tuple)) or not all(isinstance(row, (list, tuple, np.ndarray)) for row in X):
         return

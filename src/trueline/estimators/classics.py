@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from numbers import Real
 from typing import Any
 
-import numpy as np
-
-from ..errors import UsageError
+from .parameters import Flag, Number
 from .tasks import Classification, Regression
 
 
@@ -64,6 +61,8 @@ class ExponentiatedGradient(Regression):
     >>> int(model.coef_.argmax()), model.certificate_.proven
     (3, True)
     """
+
+    legal = {"signed": Flag()}
 
     def __init__(
         self, rate: Any = "auto", *, loss: Any = "squared", signed: bool = True, radius: float = 10.0,
@@ -141,6 +140,8 @@ class Winnow(Classification):
     (True, True)
     """
 
+    legal = {"rate": Number(0, open=True)}
+
     def __init__(
         self, rate: float = 0.1, *, order: str = "in_order", epochs: int = 1, fit_intercept: bool = True,
         certificate: bool = True, classes: Any = None, random_state: Any = None,
@@ -181,6 +182,12 @@ class RecursiveLeastSquares(Regression):
     (True, True)
     """
 
+    legal = {
+        "ridge": Number(0, open=True),
+        "forgetting": Number(0, 1, open=True, open_top=False),
+        "forward": Flag(),
+    }
+
     def __init__(
         self, ridge: float = 1.0, *, forgetting: float = 1.0, forward: bool = True, order: str = "in_order",
         epochs: int = 1, fit_intercept: bool = True, certificate: bool = True, random_state: Any = None,
@@ -197,8 +204,4 @@ class RecursiveLeastSquares(Regression):
     def _make(self) -> Any:
         from ..online.recursive import RecursiveModel
 
-        if not (isinstance(self.forgetting, Real) and 0.0 < self.forgetting <= 1.0):
-            raise UsageError(f"forgetting must lie in (0, 1], not {self.forgetting!r}", where="forgetting")
-        if not (isinstance(self.ridge, Real) and 0.0 < self.ridge < np.inf):
-            raise UsageError(f"ridge must be positive, not {self.ridge!r}", where="ridge")
         return RecursiveModel(self.ridge, self.forgetting, self.forward, self.fit_intercept, self.certificate)

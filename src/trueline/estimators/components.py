@@ -12,24 +12,36 @@ from sklearn.utils.validation import check_is_fitted
 from .. import dense
 from ..engines import engine_of
 from ..errors import DataError, UsageError
-from ..onepass.components import Components, certified, certified_rows, from_rows, randomised, spectrum
+from ..onepass.components import (
+    Components,
+    certified,
+    certified_rows,
+    from_rows,
+    likeliest_dimension,
+    randomised,
+    spectrum,
+)
 from ..onepass.moments import WIDEST, Moments
 from .arrays import SPARSE, refuse_extremes, refuse_nonfinite
+from .assigned import Shown
 from .checking import check_array, validate_data
 from .loading import Saved
-from .sources import nameless, refuse_there
+from .parameters import Flag, Number, OneOf, Whole
+from .sources import check_source_options, nameless, refuse_there
 
 SOLVERS = ("auto", "full", "covariance_eigh", "randomized", "arpack")
 
 
-class PCA(Saved, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+class PCA(Shown, Saved, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     """Principal components of any source, from one pass.
 
     Parameters
     ----------
     n_components, copy, whiten, svd_solver, tol, iterated_power, n_oversamples, power_iteration_normalizer, random_state
         As in scikit-learn. The solver is the eigendecomposition of the d×d products, or subspace iteration on them
-        with ``svd_solver="randomized"``; "arpack" is taken as "full".
+        with ``svd_solver="randomized"``, which alone takes ``iterated_power``, ``n_oversamples`` and
+        ``power_iteration_normalizer`` ("auto" or "QR"); "arpack" is taken as "full", and ``tol`` is 0. ``copy`` has
+        nothing to do: X is never changed.
     digits : "auto" or float
         Accuracy of the products, as in LinearRegression.
 
@@ -50,7 +62,15 @@ class PCA(Saved, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
     array([0.999])
     """
 
-    certificate_: Any
+    shown = {"components_": "vectors", "mean_": "mean", "explained_variance_": "variance"}
+    legal = {
+        "n_components": OneOf(None, "mle") | Whole(0) | Number(0, 1, open=True),
+        "whiten": Flag(),
+        "svd_solver": OneOf(*SOLVERS),
+        "iterated_power": OneOf("auto") | Whole(0),
+        "n_oversamples": Whole(1),
+        "power_iteration_normalizer": OneOf("auto", "QR"),
+    }
 
     def __init__(
         self,
@@ -79,6 +99,8 @@ class PCA(Saved, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
 
     def fit(self, X: Any, y: Any = None, **source: Any) -> PCA:
         """Fit to an array, or to a path, a Dask or Spark table or other source (options as for tl.scan)."""
+        check_source_options(self, source)
+        self._refuse_idle()
         away = engine_of(X) is not None  # its rows stay where they are
         if isinstance(X, (str, os.PathLike)) or source or away:
             from .sources import scan
@@ -100,7 +122,7 @@ class PCA(Saved, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
             refuse_extremes(self, X)
             mean, values, vectors = from_rows(X)
             self._keep(mean, values, vectors, float(values.sum()), n, min(n, d), d)
-            self.certificate_ = self.record_.certificate = certified_rows(self.explained_variance_, self.components_)
+            self.record_.certificate = certified_rows(self.explained_variance_, self.components_)
             return self
         names = getattr(self, "feature_names_in_", None)
         moments = Moments.from_arrays(X, None, terms=names, digits=self.digits)
@@ -112,14 +134,12 @@ class PCA(Saved, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
     def from_moments(cls, moments: Moments, **parameters: Any) -> PCA:
         """Fit from moments (the target is left out): no row is read again."""
         estimator = cls(**parameters)
+        estimator._check_parameters()
+        estimator._refuse_idle()
         estimator._fit_moments(moments.designed())
         return estimator
 
     def _fit_moments(self, moments: Moments, named: bool = True) -> None:
-        if self.svd_solver not in SOLVERS:
-            raise UsageError(
-                f"svd_solver must be one of {', '.join(SOLVERS)}, not {self.svd_solver!r}", where="svd_solver"
-            )
         part, d = moments.total, len(moments.terms)
         if part.n < 2:
             raise DataError(f"principal components need at least 2 rows, not {part.n}", where="rows")
@@ -131,15 +151,23 @@ class PCA(Saved, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
 
             steps = 8 if self.iterated_power == "auto" else int(self.iterated_power)
             seed = check_random_state(self.random_state)
-            values, vectors = randomised(part, d, self._checked(int(count), most), seed, max(steps, 1))
+            count = self._checked(int(count), most)
+            values, vectors = randomised(part, d, count, seed, max(steps, 1), int(self.n_oversamples))
         else:
             values, vectors = spectrum(part, d)
         self.n_features_in_ = d
         if named:
             self.feature_names_in_ = np.array(moments.terms, dtype=object)
         self._keep(part.mean[0][:d].copy(), values, vectors, total, part.n, most, d, moments)
-        self.certificate_ = certified(part, d, self.explained_variance_, self.components_, moments.integer)
-        self.record_.certificate = self.certificate_
+        self.record_.certificate = certified(part, d, self.explained_variance_, self.components_, moments.integer)
+
+    def _refuse_idle(self) -> None:
+        """Refuse settings of a solver that is not the one asked for."""
+        for name, usual in (("iterated_power", "auto"), ("n_oversamples", 10), ("power_iteration_normalizer", "auto")):
+            if getattr(self, name) != usual and self.svd_solver != "randomized":
+                raise UsageError(f"{name} goes with svd_solver='randomized', not {self.svd_solver!r}", where=name)
+        if self.tol != 0.0:
+            raise UsageError("tol is for ARPACK's iterations, which are not used here: leave it at 0", where="tol")
 
     def _checked(self, count: int, most: int) -> int:
         if not 0 <= count <= most:
@@ -152,17 +180,15 @@ class PCA(Saved, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         given = self.n_components
         if given is None:
             return most
-        if given == "mle":
-            from sklearn.decomposition._pca import _infer_dimension
-
-            return int(_infer_dimension(values[:most], n))
+        if isinstance(given, str):  # "mle"
+            if n < self.n_features_in_:
+                raise UsageError(
+                    f"n_components='mle' needs at least as many rows as columns, not {n} rows of {self.n_features_in_}",
+                    where="n_components",
+                )
+            return likeliest_dimension(values[:most], n)
         if isinstance(given, (float, np.floating)) and 0 < given < 1:
             return int(np.searchsorted(np.cumsum(values / total), given, side="right")) + 1
-        if not isinstance(given, (int, np.integer)):
-            raise UsageError(
-                f"n_components must be None, 'mle', a whole number or a share between 0 and 1, not {given!r}",
-                where="n_components",
-            )
         return self._checked(int(given), most)
 
     def _keep(
@@ -194,15 +220,26 @@ class PCA(Saved, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
             named=False,
         )
 
+    @property
+    def record_(self) -> Components:
+        """The plain record."""
+        return self._agreeing()  # type: ignore[no-any-return]
+
+    @record_.setter
+    def record_(self, record: Components) -> None:
+        self.__dict__["_kept"] = record
+
+    @property
+    def certificate_(self) -> Any:
+        """Digits of the variances kept; None once a number of the fit was assigned."""
+        return self.record_.certificate
+
     def _record(self) -> Components:
         check_is_fitted(self)
         return self.record_
 
     def _adopt(self, record: Components, named: bool = True) -> None:
-        self.record_ = record
-        self.components_ = record.vectors
-        self.mean_ = record.mean
-        self.explained_variance_ = record.variance
+        self._show(record)
         total = record.total_variance
         self.explained_variance_ratio_ = record.variance / total if total > 0 else np.zeros_like(record.variance)
         self.singular_values_ = np.sqrt(record.variance * (record.n - 1))
@@ -210,7 +247,6 @@ class PCA(Saved, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         self.n_components_ = len(record.vectors)
         self.n_samples_ = record.n
         self.n_features_in_ = len(record.mean)
-        self.certificate_ = record.certificate
         if named and record.terms != tuple(f"x{j}" for j in range(len(record.terms))):
             self.feature_names_in_ = np.array(record.terms, dtype=object)
 

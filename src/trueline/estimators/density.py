@@ -11,11 +11,12 @@ import numpy as np
 from sklearn.base import BaseEstimator, DensityMixin
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
-from ..beyond.density import DensityModel
+from ..beyond.density import COVARIANCES, NAMES, DensityModel, is_density
 from ..errors import DataError, UsageError
 from ..onepass.moments import refuse_weights
 from ..report.plots import axes
 from .loading import Saved
+from .parameters import Checked, Number, OneOf, That
 from .tables import as_array, column_number, read_table
 
 
@@ -48,7 +49,7 @@ def names_of(estimator: Any) -> tuple[str, ...] | None:
     return None if names is None else tuple(names)
 
 
-class Mergeable:
+class Mergeable(Checked):
     """Models that are sums over rows: ``a.merge(b, c)`` is ``a + b + c``."""
 
     def merge(self, *others: Any) -> Any:
@@ -58,6 +59,12 @@ class Mergeable:
 
 class Tabular(Mergeable, Saved):
     """What both share: missing values are welcome."""
+
+    legal = {
+        "density": That("the name of a density or a dict of them by column", is_density, NAMES),
+        "covariance": OneOf(*COVARIANCES),
+        "var_smoothing": Number(0),
+    }
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()  # type: ignore[misc]

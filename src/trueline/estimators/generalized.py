@@ -6,18 +6,16 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator, RegressorMixin
-from sklearn.utils.validation import _check_sample_weight
 
-from ..batch.methods import METHODS, refuse_unfit
 from ..engines import engine_of
 from ..errors import UsageError
-from ..model.iterated import combined_offset, fit_generalized, refuse_classes
+from ..model.iterated import combined_offset, fit_generalized, link_of, refuse_classes
 from ..parts.losses import LOSSES
 from ..parts.losses import loss as make_loss
 from ..parts.penalties import penalty as make_penalty
-from .checking import validate_data
 from .logistic import LinearRecord
-from .sources import lazily, paired, refuse_source
+from .parameters import NONE, Number, Whole
+from .sources import lazily, paired
 
 
 class GeneralizedRegression(LinearRecord, RegressorMixin, BaseEstimator):
@@ -51,6 +49,14 @@ class GeneralizedRegression(LinearRecord, RegressorMixin, BaseEstimator):
     (array([0.6931]), array([16.]), True)
     """
 
+    legal = {
+        "power": Number(1),
+        "delta": Number(0, open=True),
+        "quantile": Number(0, 1, open=True),
+        "epsilon": Number(0),
+        "max_iter": NONE | Whole(1),
+    }
+
     def __init__(
         self,
         loss="poisson",
@@ -83,6 +89,7 @@ class GeneralizedRegression(LinearRecord, RegressorMixin, BaseEstimator):
         self.warm_start = warm_start
 
     def _loss(self) -> Any:
+        self._check_parameters()
         fields = {
             "tweedie": {"p": self.power},
             "power": {"p": self.power},
@@ -90,12 +97,10 @@ class GeneralizedRegression(LinearRecord, RegressorMixin, BaseEstimator):
             "quantile": {"quantile": self.quantile},
             "epsilon_insensitive": {"epsilon": self.epsilon},
         }
-        if self.loss == "tweedie" and not 1.0 < self.power < 2.0:
+        if isinstance(self.loss, str) and self.loss == "tweedie" and not 1.0 < self.power < 2.0:
             raise UsageError(
                 f"power is {self.power!r}; Tweedie's lies between 1 and 2 (1 is 'poisson', 2 is 'gamma')", where="power"
             )
-        if self.loss == "quantile" and not 0.0 < self.quantile < 1.0:
-            raise UsageError(f"quantile is {self.quantile!r}; it lies between 0 and 1", where="quantile")
         own = fields.get(self.loss, {}) if isinstance(self.loss, str) else {}
         made = make_loss(self.loss, **own)
         refuse_classes(made)
@@ -115,37 +120,36 @@ class GeneralizedRegression(LinearRecord, RegressorMixin, BaseEstimator):
         *,
         offset: Any = None,
         exposure: Any = None,
+        target: Any = None,
         **source: Any,
     ) -> Any:
         """Fit; ``offset`` is added to the scores, ``exposure`` multiplies the means (log link).
 
-        A Dask or Spark table is fitted where it lives, with ``target=`` its column (other options as for tl.scan).
+        Any source is taken with ``target=`` its column's name (other options as for tl.scan); a Dask or Spark table is
+        fitted where it lives.
         """
         engine = engine_of(X)
         if engine is not None:
             if offset is not None or exposure is not None:
                 raise UsageError("offset and exposure are not taken on Dask and Spark", where="offset")
             loss = self._loss()
-            if self.method != "auto" and self.method not in METHODS:
-                nothing: Any = None  # a name that is not known is refused before the problem is looked at
-                refuse_unfit(str(self.method), nothing)
             if not getattr(loss, "smooth", True):  # Newton's steps have no curvature to go by, and would stay at 0
                 raise UsageError(
                     f"the loss {loss.name!r} has a corner and is not taken on Dask and Spark: take 'huber' there, or fit a "
                     "sample on one machine",
                     where="loss",
                 )
-            y, target, options = paired(X, y, source.pop("target", None), source, sample_weight)
+            y, target, options = paired(self, X, y, target, source, sample_weight)
             record = engine.fit_generalized(
                 X, target=target, loss=loss, penalty=self._penalty(), fit_intercept=self.fit_intercept,
                 tol=self.tol, max_iter=self.max_iter, **options,
             )  # fmt: skip
             self._adopt(record)
             return self
-        refuse_source(source)
-        X, y = validate_data(self, X, y, accept_sparse=("csr", "csc"), dtype=[np.float64, np.float32], y_numeric=True)
-        if sample_weight is not None:
-            sample_weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+        X, y, sample_weight, kept = self._training_rows(
+            X, y, sample_weight, target, source, accept_sparse=("csr", "csc"), dtype=[np.float64, np.float32],
+            y_numeric=True,
+        )  # fmt: skip
         start = None
         if self.warm_start and hasattr(self, "model_") and len(self.model_.coef) == X.shape[1]:
             start = (self.model_.coef, self.model_.intercept)
@@ -162,11 +166,14 @@ class GeneralizedRegression(LinearRecord, RegressorMixin, BaseEstimator):
             tol=self.tol,
             max_iter=self.max_iter,
             start=start,
-            terms=getattr(self, "feature_names_in_", None),
             checked=True,
+            **kept,
         )
         self._hold(record)
         return self
+
+    def _link(self) -> str:
+        return link_of(self._loss())
 
     @lazily
     def predict(self, X: Any, *, offset: Any = None, exposure: Any = None) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numbers
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from ..errors import DataError, UsageError, nearest
 from .checking import refuse_target
 from .density import Density, Tabular, checked_count, checked_weights, density_plot, generator, names_of
 from .ngram import NGram
+from .parameters import NONE, Number, OneOf, That, numbers_of
 from .tables import as_array, column_number, read_table
 
 __all__ = ["Density", "GenerativeClassifier", "NGram"]
@@ -57,6 +59,15 @@ class GenerativeClassifier(Tabular, ClassifierMixin, BaseEstimator):
     >>> round(flowers.score(X, y), 2), flowers.predict_proba(X[[70]]).round(2)
     (0.98, array([[0.  , 0.25, 0.75]]))
     """
+
+    legal = {
+        "priors": NONE | numbers_of(Number(0), "a list of numbers, one per class,"),
+        "correction": Number(0),
+        "calibration": OneOf(None, "temperature"),
+        "entity": NONE | That("a column's name or number", lambda value: isinstance(value, (str, int, np.integer))),
+        "entity_class": NONE | That("a label", lambda value: isinstance(value, (str, numbers.Number, np.generic))),
+        "backoff": Number(0, open=True),
+    }
 
     def __init__(
         self, density="auto", *, covariance="diagonal", priors=None, alpha=1.0, var_smoothing=1e-9, correction=0,
@@ -122,12 +133,10 @@ class GenerativeClassifier(Tabular, ClassifierMixin, BaseEstimator):
         return self
 
     def _check_options(self) -> None:
-        if self.calibration not in (None, "temperature"):
+        if self.entity is None and self.entity_class is not None:
             raise UsageError(
-                f"calibration is {self.calibration!r}; None or 'temperature' is accepted", where="calibration"
+                "entity_class goes with entity=, the column that says whose row it is", where="entity_class"
             )
-        if isinstance(self.backoff, str) or not 0.0 < self.backoff < np.inf:
-            raise UsageError(f"backoff is {self.backoff!r}; a positive number of rows is accepted", where="backoff")
         if self.entity is not None and self.covariance != "diagonal":
             raise UsageError(
                 f"entity= with covariance={self.covariance!r}: an entity has too few rows for covariances; "

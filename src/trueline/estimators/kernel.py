@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -10,29 +9,35 @@ from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
-from ..beyond.kernel import EXACT_ROWS, KernelModel, fit_kernel
+from ..beyond.kernel import EXACT_ROWS, FORMS, KernelModel, fit_kernel
 from ..beyond.kernelperceptron import KernelPerceptronModel
-from ..errors import UsageError
 from ..onepass.moments import refuse_weights
-from ..parts.kernels import similarity
+from ..parts.kernels import KERNELS, similarity
 from ..report.plots import axes
+from .assigned import Shown
 from .checking import validate_data
 from .loading import Saved
+from .parameters import NONE, Number, OneOf, Part, Whole
 from .tasks import Classification
+
+KERNEL_RULES = {
+    "kernel": Part(lambda: KERNELS, "kernel"),
+    "gamma": OneOf("scale") | Number(0, open=True),
+    "coef0": Number(0),
+    "degree": Whole(1, floats=True),
+}
 
 
 def gamma_of(gamma: Any, X: np.ndarray, weights: np.ndarray | None = None) -> float:
     """``"scale"`` is 1/(columns · variance of the entries)."""
     if isinstance(gamma, str):
-        if gamma != "scale":
-            raise UsageError(f"gamma is {gamma!r}; a positive number or 'scale' is accepted", where="gamma")
         middle = np.average(X, axis=0, weights=weights).mean()
         variance = float(np.average(((X - middle) ** 2).mean(axis=1), weights=weights))
         return 1.0 / (X.shape[1] * variance) if variance > 0.0 else 1.0
     return float(gamma)
 
 
-class KernelRegression(Saved, RegressorMixin, BaseEstimator):
+class KernelRegression(Shown, Saved, RegressorMixin, BaseEstimator):
     """Ridge regression on Σ c_i K(x, x_i): a smooth curve whose optimum and leave-one-out error are known exactly.
 
     It minimises Σ w_i(y_i − f(x_i))² + alpha·‖f‖², as scikit-learn's KernelRidge does, with an intercept that is not
@@ -76,6 +81,13 @@ class KernelRegression(Saved, RegressorMixin, BaseEstimator):
     0.48
     """
 
+    shown = {"coef_": "coef", "points_": "points", "intercept_": "intercept"}
+    legal = KERNEL_RULES | {
+        "alpha": OneOf("auto") | Number(0, open=True),
+        "approximation": OneOf(*FORMS),
+        "components": Whole(1, floats=True),
+    }
+
     def __init__(
         self, alpha: Any = 1.0, *, kernel: Any = "gaussian", gamma: Any = "scale", coef0: float = 1.0, degree: int = 3,
         fit_intercept: bool = True, approximation: str = "auto", components: int = 500, tol: float = 1e-9,
@@ -100,17 +112,6 @@ class KernelRegression(Saved, RegressorMixin, BaseEstimator):
         if sample_weight is not None:
             weights = _check_sample_weight(sample_weight, X, dtype=np.float64)
             refuse_weights(weights)
-        if isinstance(self.alpha, str):
-            if self.alpha != "auto":
-                raise UsageError(f"alpha is {self.alpha!r}; a positive number or 'auto' is accepted", where="alpha")
-        elif not 0.0 < self.alpha < np.inf:
-            raise UsageError(f"alpha is {self.alpha!r}; a positive number or 'auto' is accepted", where="alpha")
-        if isinstance(self.components, bool) or not float(self.components).is_integer() or self.components < 1:
-            raise UsageError(
-                f"components is {self.components!r}; a whole number of at least 1 is accepted", where="components"
-            )
-        if not isinstance(self.tol, Real) or not 0.0 <= self.tol < np.inf:
-            raise UsageError(f"tol is {self.tol!r}; a number of at least 0 is accepted", where="tol")
         shape = similarity(self.kernel, gamma_of(self.gamma, X, weights), self.coef0, self.degree)
         record = fit_kernel(
             X, y, weights, shape, self.alpha, fit_intercept=bool(self.fit_intercept), form=self.approximation,
@@ -121,11 +122,19 @@ class KernelRegression(Saved, RegressorMixin, BaseEstimator):
         return self
 
     def _hold(self, record: KernelModel) -> None:
-        self.model_ = record
-        self.coef_, self.points_, self.intercept_ = record.coef, record.points, record.intercept
-        self.alpha_, self.certificate_ = record.alpha, record.certificate
-        self.leave_one_out_residuals_ = record.residuals
-        self.leave_one_out_error_ = record.certificate.leave_one_out
+        self._show(record)
+        self.alpha_, self.leave_one_out_residuals_ = record.alpha, record.residuals
+        self.leave_one_out_error_ = np.nan if record.certificate is None else record.certificate.leave_one_out
+
+    @property
+    def model_(self) -> KernelModel:
+        """The plain record."""
+        return self._agreeing()  # type: ignore[no-any-return]
+
+    @property
+    def certificate_(self) -> Any:
+        """What is proven of the fit; None once a number of it was assigned."""
+        return self.model_.certificate
 
     def predict(self, X: Any) -> np.ndarray:
         """f of each row."""
@@ -188,6 +197,8 @@ class KernelPerceptron(Classification):
     >>> print(tumours.certificate_)
     proven: 39 mistakes in 569 rounds, at most 54.7393 possible
     """
+
+    legal = KERNEL_RULES | {"budget": NONE | Whole(1, floats=True)}
 
     def __init__(
         self, kernel: Any = "gaussian", *, gamma: Any = "scale", coef0: float = 1.0, degree: int = 3,

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
 
-from ..errors import UsageError
 from ..model.closed import least_squares_record, linear_record, part_of
 from ..model.linear import LinearModel, names
 from ..onepass import exact, routes
@@ -17,6 +16,7 @@ from ..onepass.moments import Moments
 from ..onepass.squares import RANK_CHOICES, least_squares
 from ..threads import one_blas_thread
 from .arrays import FromMoments, checked_arrays, refuse_extremes, refuse_nonfinite
+from .parameters import OneOf
 from .sources import paired
 
 METHODS = ("auto", "normal", "qr", "svd")
@@ -61,6 +61,8 @@ class LinearRegression(FromMoments, MultiOutputMixin, RegressorMixin, BaseEstima
     True
     """
 
+    legal = {"method": OneOf(*METHODS), "rank": OneOf(*RANK_CHOICES)}
+
     def __init__(
         self,
         *,
@@ -84,8 +86,7 @@ class LinearRegression(FromMoments, MultiOutputMixin, RegressorMixin, BaseEstima
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None, *, target: Any = None, **source: Any) -> Any:
         """Fit to arrays ``(X, y)``, or to any source with ``target=`` its column's name (options as for tl.scan)."""
-        self._check()
-        y, target, source = paired(X, y, target, source, sample_weight)
+        y, target, source = paired(self, X, y, target, source, sample_weight)
         if y is None and target is not None:
             moments = self._moments(X, target, source)
             self._fit_moments(moments)
@@ -125,14 +126,7 @@ class LinearRegression(FromMoments, MultiOutputMixin, RegressorMixin, BaseEstima
         later = X.shape[0] * X.shape[1] <= FEW_NUMBERS  # what a certificate is made from is kept no longer than need be
         self._hold(least_squares_record(solution, moments, later), y.ndim == 1)
 
-    def _check(self) -> None:
-        for name, choices in (("method", METHODS), ("rank", RANK_CHOICES)):
-            if getattr(self, name) not in choices:
-                raise UsageError(f"{name} must be one of {', '.join(choices)}, not {getattr(self, name)!r}", where=name)
-        wanted(self.digits)
-
     def _fit_moments(self, moments: Moments, one_target: bool | None = None) -> None:
-        self._check()
         if self.positive:
             record = linear_record(
                 moments,
@@ -169,7 +163,8 @@ class LinearRegression(FromMoments, MultiOutputMixin, RegressorMixin, BaseEstima
     @property
     def rank_(self) -> int:
         """The rank found."""
-        return self.certificate_.rank
+        certificate = self.certificate_
+        return int(self.model_.statistics["rank"]) if certificate is None else certificate.rank
 
     @property
     def singular_(self) -> np.ndarray:

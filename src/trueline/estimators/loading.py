@@ -15,6 +15,7 @@ from .. import modelfile
 from ..errors import ModelError
 from ..model import record_class
 from ..model import save as save_record
+from .parameters import Checked
 
 # What a record that was saved without an estimator comes back as.
 ESTIMATOR_OF_KIND = {
@@ -26,7 +27,7 @@ ESTIMATOR_OF_KIND = {
 }
 
 
-class Saved:
+class Saved(Checked):
     """Mixin: ``save(path)`` for an estimator with ``_record()`` and ``_adopt(record)``."""
 
     def save(self, path: str | os.PathLike[str]) -> None:

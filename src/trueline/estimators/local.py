@@ -10,12 +10,13 @@ from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
 from ..beyond.local import LocalModel, Settings
-from ..beyond.smoothing import RULES, check, choose, fit_local
+from ..beyond.smoothing import KERNELS, RULES, SURFACES, choose, fit_local
 from ..errors import DataError, UsageError
 from ..model.linear import Interval, as_terms
 from ..report.plots import axes
 from .checking import validate_data
 from .loading import Saved
+from .parameters import Number, OneOf, That, Whole
 
 LOWESS_FRACTION = 2.0 / 3.0
 
@@ -78,6 +79,16 @@ class LocalRegression(Saved, RegressorMixin, BaseEstimator):
     'y'
     """
 
+    legal = {
+        "bandwidth": OneOf(None, *RULES) | Number(0, open=True),
+        "fraction": OneOf(None, *RULES) | Number(0, 1, open=True, open_top=False),
+        "degree": That("0, 1 or 2", lambda value: Whole(0).holds(value) and value <= 2),
+        "kernel": OneOf(*KERNELS),
+        "robust_iterations": Whole(0),
+        "delta": Number(0),
+        "surface": OneOf(*SURFACES),
+    }
+
     def __init__(
         self,
         bandwidth=None,
@@ -107,7 +118,8 @@ class LocalRegression(Saved, RegressorMixin, BaseEstimator):
             surface=self.surface,
             delta=self.delta,
         )
-        check(settings)
+        if self.delta > 0.0 and self.surface == "interpolate":
+            raise UsageError("delta and surface='interpolate' are two ways to interpolate; give one", where="delta")
         X, y = validate_data(self, X, y, dtype=np.float64, y_numeric=True)
         y = np.asarray(y, dtype=np.float64)
         kept = None
@@ -140,13 +152,7 @@ class LocalRegression(Saved, RegressorMixin, BaseEstimator):
             raise UsageError("bandwidth and fraction are two ways to say the same; give one of them", where="bandwidth")
         by = "fraction" if self.bandwidth is None else "bandwidth"
         width = LOWESS_FRACTION if self.bandwidth is None and self.fraction is None else getattr(self, by)
-        if isinstance(width, str) and width in RULES:
-            return by, width
-        right = isinstance(width, numbers.Real) and not isinstance(width, bool) and 0.0 < float(width) < np.inf
-        if not right or (by == "fraction" and float(width) > 1.0):
-            most = " of at most 1" if by == "fraction" else ""
-            raise UsageError(f"{by} is {width!r}; a positive number{most}, 'gcv' or 'cv' is accepted", where=by)
-        return by, float(width)
+        return by, width if isinstance(width, str) else float(width)
 
     def _hold(self, model: LocalModel) -> None:
         self.model_ = model

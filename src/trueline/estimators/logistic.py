@@ -6,39 +6,30 @@ import math
 from typing import Any
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.base import BaseEstimator, ClassifierMixin, is_classifier
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
 from ..batch.methods import METHODS
 from ..engines import engine_of
-from ..errors import UsageError, nearest
-from ..model.iterated import check_strength, fit_logistic
+from ..errors import UsageError
+from ..model.iterated import fit_logistic
 from ..model.linear import LinearModel, as_terms
-from ..report.summary import summarise
-from .checking import validate_data
-from .loading import Saved
-from .sources import ScoredHere, lazily, paired, refuse_source
+from .checking import target_names, validate_data
+from .linearrecord import HoldsLinear
+from .parameters import NONE, Names, OneOf, Whole
+from .sources import lazily, paired, source_rows
 
 PEER_SOLVERS = ("lbfgs", "liblinear", "newton-cg", "newton-cholesky", "sag", "saga")
 PEER_PENALTIES = ("l1", "l2", "elasticnet", None)
 
 
-class LinearRecord(ScoredHere, Saved):
+class LinearRecord(HoldsLinear):
     """An estimator that holds one linear record and shows it through scikit-learn's attributes."""
 
-    model_: LinearModel
-
     def _hold(self, record: LinearModel) -> None:
-        self.model_ = record
-        self.coef_ = record.coef
-        self.intercept_ = record.intercept
-        self.certificate_ = record.certificate
-        self.n_iter_ = record.statistics.get("iterations", 0)
-
-    def _record(self) -> LinearModel:
-        check_is_fitted(self)
-        return self.model_
+        self._show(record)
+        self.n_iter_ = max(1, int(record.statistics.get("iterations", 1)))  # a closed form is one
 
     def _adopt(self, record: LinearModel) -> None:
         self.n_features_in_ = len(record.terms)
@@ -52,10 +43,24 @@ class LinearRecord(ScoredHere, Saved):
             return self.model_.design(X)
         return validate_data(self, X, accept_sparse=("csr", "csc"), dtype=[np.float64, np.float32], reset=False)
 
-    def summary(self, **options: Any) -> Any:
-        """The table of coefficients, with standard errors, z and p where the fit is a maximum likelihood."""
-        check_is_fitted(self)
-        return summarise(self.model_, **options)
+    def _training_rows(
+        self, X: Any, y: Any, sample_weight: Any, target: Any, source: dict[str, Any], **rules: Any
+    ) -> tuple[Any, Any, Any, dict[str, Any]]:
+        """(X, y, weights, what the record keeps of their names) of arrays or of a source, as scikit-learn checks them."""
+        estimator: Any = self
+        y, target, source = paired(self, X, y, target, source, sample_weight)
+        kept: dict[str, Any] = {"target": target_names(y)[0]}
+        if y is None and target is not None:
+            X, y, sample_weight, schema = source_rows(self, X, target, source, labels=is_classifier(estimator))
+            kept = {"schema": schema, "target": schema.target}
+            names = estimator.feature_names_in_
+        X, y = validate_data(self, X, y, **rules)
+        if "schema" in kept:
+            estimator.feature_names_in_ = names
+        kept["terms"] = getattr(self, "feature_names_in_", None)
+        if sample_weight is not None:
+            sample_weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+        return X, y, sample_weight, kept
 
 
 class LogisticRegression(LinearRecord, ClassifierMixin, BaseEstimator):
@@ -97,6 +102,12 @@ class LogisticRegression(LinearRecord, ClassifierMixin, BaseEstimator):
     (array(['b'], dtype='<U1'), True)
     """
 
+    legal = {
+        "penalty": OneOf("deprecated", *PEER_PENALTIES),
+        "solver": Names(lambda: ("auto", *METHODS, *PEER_SOLVERS), "solver"),
+        "max_iter": NONE | Whole(1),
+    }
+
     def __init__(
         self,
         penalty="deprecated",
@@ -130,16 +141,18 @@ class LogisticRegression(LinearRecord, ClassifierMixin, BaseEstimator):
         self.warm_start = warm_start
         self.n_jobs = n_jobs
 
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None, **source: Any) -> Any:
-        """Fit to rows and labels, or to a Dask or Spark table with ``target=`` (and other options as for tl.scan)."""
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None, *, target: Any = None, **source: Any) -> Any:
+        """Fit to rows and labels, or to any source with ``target=`` its column's name (options as for tl.scan).
+
+        A Dask or Spark table is fitted where it lives.
+        """
         engine = engine_of(X)
         if engine is not None:
-            return self._fit_there(engine, X, y, sample_weight, source)
-        refuse_source(source)
-        X, y = validate_data(self, X, y, accept_sparse=("csr", "csc"), dtype=[np.float64, np.float32])
+            return self._fit_there(engine, X, y, sample_weight, target, source)
+        X, y, sample_weight, kept = self._training_rows(
+            X, y, sample_weight, target, source, accept_sparse=("csr", "csc"), dtype=[np.float64, np.float32]
+        )
         check_classification_targets(y)
-        if sample_weight is not None:
-            sample_weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
         strength, ratio = self._penalty()
         start = None
         if self.warm_start and hasattr(self, "model_") and self.model_.coef.shape[-1] == X.shape[1]:
@@ -156,17 +169,16 @@ class LogisticRegression(LinearRecord, ClassifierMixin, BaseEstimator):
             tol=self.tol,
             max_iter=self.max_iter,
             start=start,
-            terms=getattr(self, "feature_names_in_", None),
             checked=True,
+            **kept,
         )
         self._hold(record)
         return self
 
-    def _fit_there(self, engine: Any, X: Any, y: Any, sample_weight: Any, source: dict[str, Any]) -> Any:
+    def _fit_there(self, engine: Any, X: Any, y: Any, sample_weight: Any, target: Any, source: dict[str, Any]) -> Any:
         """Fit where a table of another engine lives."""
-        y, target, options = paired(X, y, source.pop("target", None), source, sample_weight)
+        y, target, options = paired(self, X, y, target, source, sample_weight)
         strength, ratio = self._penalty()
-        self._method()  # Newton's steps are taken there whatever its name, but a name that means nothing is refused
         if ratio > 0.0 and not math.isinf(strength):
             raise UsageError("on Dask and Spark l1_ratio is 0: the penalty is L2 or none", where="l1_ratio")
         if self.class_weight is not None:
@@ -187,35 +199,23 @@ class LogisticRegression(LinearRecord, ClassifierMixin, BaseEstimator):
         """(C, l1_ratio), with the deprecated ``penalty`` taken into account."""
         ratio = self.l1_ratio
         if self.penalty != "deprecated":
-            if self.penalty not in PEER_PENALTIES:
-                raise UsageError(
-                    f"there is no penalty named {self.penalty!r}{nearest(str(self.penalty), PEER_PENALTIES)}",
-                    where="penalty",
-                )
             if self.penalty is None:
                 return math.inf, 0.0
             ratio = {"l1": 1.0, "l2": 0.0}.get(self.penalty, ratio)
-        if not (isinstance(ratio, (int, float, np.floating)) and 0.0 <= ratio <= 1.0):
-            raise UsageError(f"l1_ratio is {ratio!r}; a number between 0 and 1 is accepted", where="l1_ratio")
-        check_strength(self.C)
         return float(self.C), float(ratio)
 
     def _method(self) -> str:
-        if self.solver in PEER_SOLVERS:
-            return "auto"
-        if self.solver != "auto" and self.solver not in METHODS:
-            known = ("auto", *METHODS, *PEER_SOLVERS)
-            raise UsageError(
-                f"there is no solver named {self.solver!r}{nearest(str(self.solver), known)}", where="solver"
-            )
-        return str(self.solver)
+        return "auto" if self.solver in PEER_SOLVERS else str(self.solver)
 
     def _hold(self, record: LinearModel) -> None:
         super()._hold(record)
         self.classes_ = np.asarray(record.classes)
-        self.coef_ = np.atleast_2d(record.coef)
-        self.intercept_ = np.atleast_1d(np.asarray(record.intercept, dtype=float))
-        self.n_iter_ = np.array([record.statistics.get("iterations", 0)])
+        self.coef_ = np.atleast_2d(self.coef_)
+        self.intercept_ = np.atleast_1d(self.intercept_)
+        self.n_iter_ = np.array([self.n_iter_])
+
+    def _link(self) -> str:
+        return "logistic" if len(self.classes_) == 2 else "softmax"
 
     @lazily
     def decision_function(self, X: Any) -> np.ndarray:

@@ -7,15 +7,13 @@ from typing import Any
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import _check_sample_weight
 
-from ..batch.methods import METHODS
 from ..engines import engine_of
-from ..errors import UsageError, nearest
+from ..errors import UsageError
 from ..model.iterated import fit_margin
 from ..model.linear import LinearModel
-from .checking import validate_data
 from .logistic import LinearRecord
+from .parameters import NONE, Number, OneOf, Whole
 
 LOSSES = ("hinge", "squared_hinge")
 PENALTIES = ("l1", "l2")
@@ -53,6 +51,14 @@ class LinearSVC(LinearRecord, ClassifierMixin, BaseEstimator):
     (array([1]), True)
     """
 
+    legal = {
+        "penalty": OneOf(*PENALTIES),
+        "loss": OneOf(*LOSSES),
+        "C": Number(0, open=True),
+        "multi_class": OneOf("ovr"),
+        "max_iter": NONE | Whole(1),
+    }
+
     def __init__(
         self,
         penalty="l2",
@@ -84,20 +90,18 @@ class LinearSVC(LinearRecord, ClassifierMixin, BaseEstimator):
         self.max_iter = max_iter
         self.method = method
 
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None, **source: Any) -> Any:
-        """Fit to rows and labels."""
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None, *, target: Any = None, **source: Any) -> Any:
+        """Fit to rows and labels, or to any source with ``target=`` its column's name (options as for tl.scan)."""
         if engine_of(X) is not None:
             raise UsageError(
                 "LinearSVC is not taken on Dask and Spark: take tl.LogisticRegression there, or fit a sample on one machine",
                 where="X",
             )
-        if source:
-            raise UsageError(f"LinearSVC has no option {next(iter(source))!r}; give X and y as arrays", where="X")
         self._refuse()
-        X, y = validate_data(self, X, y, accept_sparse=("csr", "csc"), dtype=[np.float64, np.float32])
+        X, y, sample_weight, kept = self._training_rows(
+            X, y, sample_weight, target, source, accept_sparse=("csr", "csc"), dtype=[np.float64, np.float32]
+        )
         check_classification_targets(y)
-        if sample_weight is not None:
-            sample_weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
         record = fit_margin(
             X,
             y,
@@ -111,31 +115,24 @@ class LinearSVC(LinearRecord, ClassifierMixin, BaseEstimator):
             method=self.method,
             tol=self.tol,
             max_iter=self.max_iter,
-            terms=getattr(self, "feature_names_in_", None),
             checked=True,
+            **kept,
         )
         self._hold(record)
         return self
 
     def _refuse(self) -> None:
-        for name, known in (("loss", LOSSES), ("penalty", PENALTIES), ("method", ("auto", *METHODS))):
-            given = getattr(self, name)
-            if given not in known:
-                raise UsageError(f"there is no {name} named {given!r}{nearest(str(given), known)}", where=name)
         if self.penalty == "l1" and self.loss == "hinge":
             raise UsageError("penalty='l1' goes with loss='squared_hinge', not with 'hinge'", where="penalty")
-        if self.multi_class != "ovr":
-            raise UsageError(f"multi_class is {self.multi_class!r}; only 'ovr' is accepted", where="multi_class")
-        if not self.C > 0.0:
-            raise UsageError(f"C is {self.C!r}; a positive number is accepted", where="C")
-        if not self.intercept_scaling > 0.0:
-            raise UsageError(f"intercept_scaling is {self.intercept_scaling!r}; a positive number is accepted")
 
     def _hold(self, record: LinearModel) -> None:
         super()._hold(record)
         self.classes_ = np.asarray(record.classes)
-        self.coef_ = np.atleast_2d(record.coef)
-        self.intercept_ = np.atleast_1d(np.asarray(record.intercept, dtype=float))
+        self.coef_ = np.atleast_2d(self.coef_)
+        self.intercept_ = np.atleast_1d(self.intercept_)
+
+    def _link(self) -> str:
+        return "sign"
 
     def decision_function(self, X: Any) -> np.ndarray:
         """The scores: one a row for two classes, otherwise one a row and class."""

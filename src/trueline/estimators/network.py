@@ -2,25 +2,24 @@
 
 from __future__ import annotations
 
-from numbers import Real
 from typing import Any
 
 import numpy as np
 from sklearn.metrics import accuracy_score
 from sklearn.utils import ClassifierTags, check_random_state
-from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets, unique_labels
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
-from ..beyond.network import NetworkModel, fit_network
+from ..beyond.network import OPTIMIZERS, NetworkModel, fit_network
 from ..errors import DataError, UsageError
 from ..online import inputs
-from ..parts.activations import activation
+from ..parts.activations import ACTIVATIONS, activation
 from ..parts.losses import loss
 from ..report.plots import axes
 from .checking import validate_data
+from .parameters import Flag, Number, OneOf, Part, Whole, available, numbers_of
 from .sources import lazily
-from .streaming import unchanged_if_refused
+from .streaming import one_weight, unchanged_if_refused
 from .tasks import Classification, Regression, plain
 
 
@@ -85,6 +84,17 @@ class NeuralNetwork(Regression):
     (['malignant', 'malignant', 'malignant'], True)
     """
 
+    legal = {
+        "hidden": numbers_of(Whole(1, floats=True), "the size of a hidden layer, or of each of several,"),
+        "activation": Part(lambda: ACTIVATIONS, "activation"),
+        "rate": Number(0, open=True),
+        "optimizer": OneOf(*OPTIMIZERS),
+        "shuffle": Flag(),
+        "early_stopping": Flag(),
+        "validation_fraction": Number(0, 1, open=True),
+        "patience": Whole(1, floats=True),
+    }
+
     def __init__(
         self, hidden: tuple[int, ...] = (100,), activation: Any = "tanh", loss: Any = "squared", *, rate: float = 1e-3,
         optimizer: str = "adam", alpha: float = 0.0, batch_size: int = 32, epochs: int = 200, shuffle: bool = True,
@@ -108,14 +118,7 @@ class NeuralNetwork(Regression):
         self.classes = classes
 
     def _make(self) -> NetworkModel:
-        hidden = (self.hidden,) if isinstance(self.hidden, (int, np.integer)) else tuple(self.hidden)
-        hidden = tuple(self._whole("hidden", size) for size in hidden)
-        if not hidden:
-            raise UsageError("hidden is empty; give the size of at least one hidden layer, as (100,)", where="hidden")
-        if not isinstance(self.rate, Real) or not 0.0 < self.rate < np.inf:
-            raise UsageError(f"rate is {self.rate!r}; a positive number is accepted", where="rate")
-        if not isinstance(self.alpha, Real) or not 0.0 <= self.alpha < np.inf:
-            raise UsageError(f"alpha is {self.alpha!r}; a number of at least 0 is accepted", where="alpha")
+        hidden = tuple(int(size) for size in np.ravel(self.hidden))
         seed = int(check_random_state(self.random_state).randint(0, 2**31 - 1))
         record = NetworkModel(
             hidden, activation(self.activation), loss(self.loss), rate=float(self.rate), optimizer=self.optimizer,
@@ -169,13 +172,6 @@ class NeuralNetwork(Regression):
     def _fit_passes(self, X: Any, y: Any, sample_weight: Any) -> None:
         X, y = self._arrays(X, y, reset=True)
         weights = None if sample_weight is None else _check_sample_weight(sample_weight, X, dtype=np.float64)
-        if not isinstance(self.tol, Real) or not 0.0 <= self.tol < np.inf:
-            raise UsageError(f"tol is {self.tol!r}; a number of at least 0 is accepted", where="tol")
-        if not isinstance(self.validation_fraction, Real) or not 0.0 < self.validation_fraction < 1.0:
-            raise UsageError(
-                f"validation_fraction is {self.validation_fraction!r}; a number between 0 and 1 is accepted",
-                where="validation_fraction",
-            )
         self._prepare(y)
         if _labelled(self) and len(np.unique(y)) < 2:
             raise DataError(
@@ -207,13 +203,13 @@ class NeuralNetwork(Regression):
         above = self.decision_function(X) > 0.0
         return self.classes_[above.astype(int)]
 
-    @available_if(_labelled)
+    @available(_labelled)
     def decision_function(self, X: Any) -> np.ndarray:
         """f(x) of each row: above 0 for the second label (log-odds with the logistic loss)."""
         X = self._rows(X)
         return self.record_.scores(X)  # type: ignore[no-any-return]
 
-    @available_if(_probable)
+    @available(_probable)
     def predict_proba(self, X: Any) -> np.ndarray:
         """The probabilities of both labels, a column each (logistic loss only)."""
         up = self._fitted_rows(X)
@@ -228,8 +224,13 @@ class NeuralNetwork(Regression):
             return None
         return plain(self.classes_[int(record.predict_one(x) > (0.5 if _probable(self) else 0.0))])
 
-    def learn_one(self, x: dict[str, float], y: Any, weight: float = 1.0) -> Any:
-        """Learn one example of named features, which may appear and vanish; returns the estimator."""
+    def learn_one(self, x: dict[str, float], y: Any, weight: float = 1.0, *, w: float | None = None) -> Any:
+        """Learn one example of named features, which may appear and vanish; returns the estimator.
+
+        ``w`` is River's name for ``weight``.
+        """
+        if w is not None:
+            weight = one_weight(weight, w)
         if not hasattr(self, "record_"):
             self._first_one(y)
         self.record_.learn_one(x, self._code_one(y), weight)
@@ -264,6 +265,18 @@ class NeuralNetwork(Regression):
     @property
     def intercept_(self) -> Any:
         raise AttributeError("a network has no intercept_; see weights_")
+
+    def regret_plot(self, ax: Any = None) -> Any:
+        """Refused: a network proves no regret; ``plot`` draws its losses by pass."""
+        raise UsageError("a network proves no regret; plot() draws its losses by pass", where="regret_plot")
+
+    def progress_table(self) -> str:
+        """The losses of each pass as a table for people."""
+        lines = self._fitted().progress
+        names = [name for name in ("epoch", "loss", "validation") if lines and name in lines[0]]
+        cells = [[f"{line[name]:.6g}" for name in names] for line in lines]
+        rows = [[{"epoch": "pass"}.get(name, name) for name in names], *cells]
+        return "\n".join("  ".join(cell.rjust(12) for cell in row) for row in rows)
 
     def plot(self, ax: Any = None) -> Any:
         """Losses by pass; the matplotlib axes."""

@@ -13,6 +13,7 @@ from ..errors import DataError, UsageError
 from ..report.plots import axes
 from .density import Mergeable
 from .loading import Saved
+from .parameters import Whole
 
 
 def shipped_text() -> str:
@@ -42,13 +43,13 @@ class NGram(Mergeable, Saved, BaseEstimator):
     ['I sat on a chair', 'I fat on a chair']
     """
 
+    legal = {"order": Whole(1)}
+
     def __init__(self, order=3):
         self.order = order
 
     def fit(self, X: Any = None, y: Any = None) -> Any:
         """Learn a text or a list of texts; the shipped page if none is given."""
-        if isinstance(self.order, bool) or not isinstance(self.order, (int, np.integer)) or self.order < 1:
-            raise UsageError(f"order is {self.order!r}; a whole number of at least 1 is accepted", where="order")
         model = NGramModel(int(self.order))
         model.learn(_texts(shipped_text() if X is None else X))
         if not model.counts:

@@ -8,8 +8,9 @@ import numpy as np
 
 from ..errors import UsageError
 from ..parts import losses
+from .parameters import available
 from .sources import lazily
-from .tasks import Classification, Regression
+from .tasks import Classification, Regression, plain
 
 # Where the full mixture does not fit, "auto" is the geometry whose mixed rates erred least on streams tried: adaptive,
 # or, with a penalty, which the adaptive one cannot have, normalised.
@@ -75,6 +76,16 @@ class OnlineRegressor(Regression):
         return _mixture("regression", None, self.certificate) if geometry == "auto" else _general(self, geometry, None)
 
 
+def has_probabilities(learner: Any) -> bool:
+    """Whether what was learned, or will be, gives probabilities."""
+    if "record_" in learner.__dict__:
+        return bool(learner._probabilistic)
+    try:
+        return bool(losses.loss(learner.loss).name == "logistic")
+    except (TypeError, ValueError, AttributeError):
+        return False  # no such loss, or one of the user's own: fit says so
+
+
 class OnlineClassifier(Classification):
     """Online classification, two classes or several; by default a mixture with nothing to tune.
 
@@ -124,23 +135,25 @@ class OnlineClassifier(Classification):
             return _mixture("binary" if len(labels or ()) == 2 else "multiclass", labels, self.certificate)
         return _general(self, geometry, labels)
 
+    @available(has_probabilities)
     @lazily
     def predict_proba(self, X: Any) -> np.ndarray:
-        """Probabilities, one column a class (logistic loss only)."""
-        self._foresee("predict_proba", {})
+        """Probabilities, one column per class (logistic loss only)."""
         raw = self._raw(X)
         return np.column_stack([1.0 - raw, raw]) if raw.ndim == 1 else raw
 
-    def _foresee(self, method: str, options: dict[str, Any]) -> None:
-        """Refuse probabilities of a loss that has none."""
-        if method == "predict_proba" and not self._probabilistic:
-            raise UsageError("probabilities come with loss='logistic'; this loss gives scores", where="loss")
-
+    @available(has_probabilities)
     def predict_proba_one(self, x: dict[str, float]) -> dict[Any, float]:
-        """The probability of each label for one example; empty before any label was seen."""
+        """The probability of each label for one example, all the same before any was seen (logistic loss only).
+
+        Without ``classes`` there is no label to name before the first: then it is empty.
+        """
         record = self.__dict__.get("record_")
         if record is None:
-            return {}
+            if self.classes is None:
+                return {}
+            labels = tuple(plain(label) for label in np.unique(np.asarray(self.classes)))
+            return dict.fromkeys(labels, 1.0 / len(labels))
         raw = record.predict_one(x)
         found = [1.0 - raw, raw] if np.ndim(raw) == 0 else list(raw)
         labels = self._labels() or ()

@@ -19,45 +19,34 @@ from ..model.linear import LinearModel
 from ..onepass.moments import Moments, refuse_weights
 from ..onepass.paths import moment_gram
 from .arrays import FromMoments
-from .checking import validate_data
+from .checking import target_names, validate_data
+from .parameters import Flag, Number, OneOf, That, Whole, numbers_of
 
 SPARSE = ("csr", "csc")
 
 
-def check_penalty(*, l1_ratio: Any, tol: Any, alpha: Any = 0.0) -> None:
-    """Refuse penalties that make no sense."""
-    if not isinstance(l1_ratio, numbers.Real) or not 0.0 <= float(l1_ratio) <= 1.0:
-        raise UsageError(f"l1_ratio must lie between 0 and 1, not {l1_ratio!r}", where="l1_ratio")
-    if not isinstance(alpha, numbers.Real) or not 0.0 <= float(alpha) < np.inf:
-        raise UsageError(f"alpha must be a number of at least 0, not {alpha!r}", where="alpha")
-    if not isinstance(tol, numbers.Real) or not float(tol) >= 0.0:
-        raise UsageError(f"tol must be a number of at least 0, not {tol!r}", where="tol")
+# Kept for scikit-learn's sake; the solver here has no use for a Gram matrix made beforehand.
+PRECOMPUTE = Flag() | OneOf("auto") | That("a matrix", lambda value: not isinstance(value, str) and np.ndim(value) == 2)
+ALPHAS = Whole(1) | numbers_of(Number(0), "numbers of at least 0")
 
 
-def checked_alphas(alphas: Any) -> np.ndarray:
+def largest_first(alphas: Any) -> np.ndarray:
     """Penalties, largest first."""
-    made = np.atleast_1d(np.asarray(alphas, dtype=np.float64))
-    if made.ndim != 1 or made.size == 0 or not np.isfinite(made).all() or (made < 0).any():
-        raise UsageError(f"alphas must be numbers of at least 0, not {alphas!r}", where="alphas")
-    return np.sort(made)[::-1]
+    return np.sort(np.atleast_1d(np.asarray(alphas, dtype=np.float64)))[::-1]
 
 
 def automatic_grid(
     problem: LassoProblem, y: np.ndarray, l1_ratio: float, positive: bool, eps: float, count: int
 ) -> np.ndarray:
     """scikit-learn's grid of penalties."""
-    check_grid(l1_ratio, eps, count)
+    check_grid(l1_ratio)
     target, _ = problem.table.target(y)
     return penalty_grid(largest_penalty(problem.table, target, l1_ratio, positive), eps, count)
 
 
-def check_grid(l1_ratio: float, eps: Any, count: Any) -> None:
+def check_grid(l1_ratio: float) -> None:
     if l1_ratio == 0.0:
         raise UsageError("l1_ratio=0 leaves no largest penalty to begin a grid with; give alphas=", where="alphas")
-    if not isinstance(count, numbers.Integral) or count < 1:
-        raise UsageError(f"the number of penalties must be a whole number of at least 1, not {count!r}", where="alphas")
-    if not isinstance(eps, numbers.Real) or not float(eps) > 0.0:
-        raise UsageError(f"eps must be a positive number, not {eps!r}", where="eps")
 
 
 def checked_weights(sample_weight: Any, X: Any) -> np.ndarray | None:
@@ -81,14 +70,13 @@ def warn_unproven(name: str, fit: LassoFit) -> None:
 class SparseLinear(FromMoments, RegressorMixin, BaseEstimator):
     """What the four estimators share: the door, and the record with its certificate."""
 
-    def _check(self) -> None:
-        estimator: Any = self
-        check_penalty(l1_ratio=self._ratios()[0], tol=estimator.tol, alpha=getattr(estimator, "alpha", 0.0))
+    legal = {"precompute": PRECOMPUTE}
 
     def _ratios(self) -> Sequence[float]:
         return (1.0,)
 
     def _arrays(self, X: Any, y: Any, sample_weight: Any, multi_output: bool) -> tuple[Any, np.ndarray, Any]:
+        self._target_names = target_names(y)
         X, y = validate_data(
             self,
             X,

@@ -10,12 +10,22 @@ from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
 from ..errors import UsageError
 from ..model.closed import fit_ridge, linear_record
 from ..onepass import routes
-from ..onepass.folds import SCORES, choose, need_folds, ridge_scores
+from ..onepass.folds import SCORES, choose, need_folds, one_row_folds, ridge_scores
 from ..onepass.leftout import errors_by_blocks, leave_one_out
 from ..onepass.moments import Moments
 from ..onepass.paths import RidgePath, standard_scales
 from .arrays import FromMoments, checked_arrays, fold_numbers, refuse_nonfinite
+from .parameters import NONE, SPLITTER, Flag, Number, OneOf, That, Whole, is_scoring, numbers_of
+from .routing import RoutesGroups
 from .sources import paired
+
+
+def usual_score(moments: Moments) -> str:
+    """R² as in scikit-learn, or the squared error where a fold of one row has no R²."""
+    return "neg_mean_squared_error" if one_row_folds(moments) else "r2"
+
+
+PEER_SOLVERS = ("svd", "cholesky", "lsqr", "sparse_cg", "sag", "saga", "lbfgs")  # names only: there is one solver
 
 
 class _RidgeFit(FromMoments, MultiOutputMixin, RegressorMixin, BaseEstimator):
@@ -29,14 +39,13 @@ class _RidgeFit(FromMoments, MultiOutputMixin, RegressorMixin, BaseEstimator):
     cv_results_: np.ndarray
 
     def _finish(self, moments: Moments, alpha: Any, one_target: bool | None, positive: bool = False) -> None:
-        try:
-            alphas = np.broadcast_to(np.asarray(alpha, dtype=float), (len(moments.targets),))
-        except (TypeError, ValueError):
-            alphas = np.array([np.nan])
-        if not (np.isfinite(alphas) & (alphas >= 0)).all():
+        if np.size(alpha) not in (1, len(moments.targets)):
             raise UsageError(
-                f"alpha must be finite and not negative, one number or one a target, not {alpha!r}", where="alpha"
+                f"alpha has {np.size(alpha)} numbers where there are {len(moments.targets)} targets; give one, or one per "
+                "target",
+                where="alpha",
             )
+        alphas = np.broadcast_to(np.asarray(alpha, dtype=float), (len(moments.targets),))
         if positive:
             if self.standardize:
                 raise UsageError("positive=True goes with standardize=False only", where="positive")
@@ -75,6 +84,12 @@ class Ridge(_RidgeFit):
     array([0.5])
     """
 
+    legal = {
+        "alpha": numbers_of(Number(0), "a number of at least 0, or one per target,"),
+        "max_iter": NONE | Whole(1),
+        "solver": OneOf("auto", *PEER_SOLVERS),
+    }
+
     def __init__(
         self,
         alpha=1.0,
@@ -102,7 +117,7 @@ class Ridge(_RidgeFit):
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None, *, target: Any = None, **source: Any) -> Any:
         """Fit to arrays ``(X, y)``, or to any source with ``target=`` its column's name (options as for tl.scan)."""
-        y, target, source = paired(X, y, target, source, sample_weight)
+        y, target, source = paired(self, X, y, target, source, sample_weight)
         if y is None and target is not None:
             moments = self._moments(X, target, source)
             self._fit_moments(moments)
@@ -118,14 +133,15 @@ class Ridge(_RidgeFit):
         self._finish(moments, self.alpha, None, self.positive)
 
 
-class RidgeCV(_RidgeFit):
+class RidgeCV(RoutesGroups, _RidgeFit):
     """Ridge with its penalty chosen by exact leave-one-out, K folds or generalised cross-validation.
 
     Parameters
     ----------
     alphas, fit_intercept, scoring, cv, gcv_mode, store_cv_results, alpha_per_target
         As in scikit-learn: ``cv=None`` is exact leave-one-out (one further pass over the rows), a number or splitter
-        K-fold from per-fold moments; ``gcv_mode`` has nothing to do here. ``cv="gcv"`` is generalised
+        K-fold from per-fold moments, scored by R² (by squared error where a fold has one row); ``gcv_mode`` has
+        nothing to do here. ``cv="gcv"`` is generalised
         cross-validation, with no further pass. From moments, None means their folds, or "gcv" if there is one.
     choice : "best" or "one-standard-error"
         With folds: the best mean score, or the largest penalty within one standard error of it.
@@ -149,6 +165,16 @@ class RidgeCV(_RidgeFit):
     >>> tl.RidgeCV(alphas=(0.1, 1.0, 1000.0)).fit(X, X[:, 0] + rng.normal(size=50)).alpha_
     1.0
     """
+
+    legal = {
+        "alphas": numbers_of(Number(0), "a list of positive numbers (0 is allowed with cv=)"),
+        "scoring": NONE | That("the name of a score or a function", is_scoring),
+        "cv": OneOf("gcv") | SPLITTER,
+        "gcv_mode": OneOf(None, "auto", "svd", "eigen"),
+        "store_cv_results": Flag(),
+        "alpha_per_target": Flag(),
+        "choice": OneOf("best", "one-standard-error"),
+    }
 
     def __init__(
         self,
@@ -175,10 +201,23 @@ class RidgeCV(_RidgeFit):
         self.standardize = standardize
         self.digits = digits
 
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None, *, target: Any = None, **source: Any) -> Any:
-        """Fit to arrays ``(X, y)``, or to any source with ``target=`` its column's name (options as for tl.scan)."""
+    def fit(
+        self,
+        X: Any,
+        y: Any = None,
+        sample_weight: Any = None,
+        *,
+        groups: Any = None,
+        target: Any = None,
+        **source: Any,
+    ) -> Any:
+        """Fit to arrays ``(X, y)``, or to any source with ``target=`` its column's name (options as for tl.scan).
+
+        ``groups`` has one label per row, for a splitter that keeps groups together (``cv=GroupKFold(5)``).
+        """
         alphas = self._checked_alphas()
-        y, target, source = paired(X, y, target, source, sample_weight)
+        y, target, source = paired(self, X, y, target, source, sample_weight)
+        groups = self._groups(groups, y is None)
         if y is None and target is not None:
             moments = self._moments(X, target, source)
             self._fit_moments(moments)
@@ -192,18 +231,15 @@ class RidgeCV(_RidgeFit):
             moments = self._gathered(X, y, sample_weight)
             self._by_leave_one_out(moments, X, y, sample_weight, alphas)
         else:
-            self._by_folds(X, y, sample_weight, alphas)
+            self._by_folds(X, y, sample_weight, alphas, groups)
         return self
 
     def _checked_alphas(self) -> np.ndarray:
         alphas = np.atleast_1d(np.asarray(self.alphas, dtype=float))
-        lowest = 0.0 if self.cv is not None else np.nextafter(0.0, 1.0)
-        if alphas.ndim != 1 or len(alphas) == 0 or not np.isfinite(alphas).all() or (alphas < lowest).any():
+        if self.cv is None and not alphas.all():
             raise UsageError(
-                f"alphas must be positive numbers (0 is allowed with cv=), not {self.alphas!r}", where="alphas"
+                "alphas holds 0, which leave-one-out cannot judge; give positive numbers, or cv=", where="alphas"
             )
-        if isinstance(self.cv, str) and self.cv != "gcv":
-            raise UsageError(f"cv must be None, a number, a splitter or 'gcv', not {self.cv!r}", where="cv")
         if self.cv is not None and (self.store_cv_results or self.alpha_per_target):
             raise UsageError("store_cv_results and alpha_per_target go with cv=None only", where="cv")
         return alphas
@@ -218,8 +254,8 @@ class RidgeCV(_RidgeFit):
         if self.cv == "gcv" or (self.cv is None and len(moments.parts) < 2):
             self._by_gcv(moments, alphas, None)
             return
-        scoring = self.scoring or "r2"
         need_folds(moments)
+        scoring = self.scoring or usual_score(moments)
         scores = ridge_scores(
             moments, alphas, fit_intercept=self.fit_intercept, standardize=self.standardize, scoring=scoring
         )
@@ -290,15 +326,15 @@ class RidgeCV(_RidgeFit):
         )
         return np.array([[score(k, a) for k in groups] for a in range(len(alphas))])
 
-    def _by_folds(self, X: Any, y: np.ndarray, sample_weight: Any, alphas: np.ndarray) -> None:
-        folds, splits = fold_numbers(self.cv, X, y)
+    def _by_folds(self, X: Any, y: np.ndarray, sample_weight: Any, alphas: np.ndarray, groups: Any) -> None:
+        folds, splits = fold_numbers(self.cv, X, y, groups)
         k = 1 if y.ndim == 1 else y.shape[1]
-        scoring = "r2" if self.scoring is None else self.scoring
-        if folds is None or scoring not in SCORES:
+        if folds is None or (self.scoring is not None and self.scoring not in SCORES):
             moments = self._gathered(X, y, sample_weight)
             self._settle(moments, alphas, self._scores_by_rows(X, y, sample_weight, alphas, splits), k == 1)
             return
         moments = self._gathered(X, y, sample_weight, folds)
+        scoring = self.scoring or usual_score(moments)
         scores = ridge_scores(
             moments,
             alphas,
@@ -312,7 +348,13 @@ class RidgeCV(_RidgeFit):
         """Scores for splits that are no partition, or by a scorer that needs predictions."""
         from sklearn.metrics import get_scorer
 
-        scorer = self.scoring or "r2"
+        few = min(len(test) for _, test in splits)
+        if self.scoring == "r2" and few < 2:
+            raise UsageError(
+                "R² has no meaning in a fold of one row; give scoring='neg_mean_squared_error', or fewer folds",
+                where="scoring",
+            )
+        scorer = self.scoring or ("r2" if few > 1 else "neg_mean_squared_error")
         scorer = get_scorer(scorer) if isinstance(scorer, str) else scorer
         X = X.tocsr() if hasattr(X, "tocsr") else X
         scores = np.empty((len(alphas), len(splits)))

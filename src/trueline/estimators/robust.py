@@ -9,32 +9,33 @@ from typing import Any
 import numpy as np
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils.validation import _check_sample_weight, check_is_fitted
+from sklearn.utils.validation import check_is_fitted
 
 from ..beyond.outliers import fit_mixture, outlier_probability
-from ..beyond.psi import psi_named
-from ..beyond.robust import check, fit_robust
+from ..beyond.psi import PSIS, psi_named
+from ..beyond.robust import SCALES, STARTS, fit_robust
 from ..errors import DataError, UsageError
 from ..model.linear import Interval, LinearModel, as_terms
 from ..onepass.distributions import normal_quantile
 from ..report.plots import axes
 from .checking import validate_data
 from .logistic import LinearRecord
+from .parameters import NONE, Names, Number, OneOf, Whole, numbers_of
+from .sources import refuse_there
 
 
 class StrayProof(LinearRecord, RegressorMixin, BaseEstimator):
     """What the two share: the door, prediction and the record."""
 
-    def _arrays(self, X: Any, y: Any, sample_weight: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
-        estimator: Any = self
-        for name, least in (("tol", 0.0), ("max_iter", 1)):
-            value = getattr(estimator, name)
-            if not isinstance(value, numbers.Real) or not float(value) >= least:
-                raise UsageError(f"{name} is {value!r}; a number of at least {least} is accepted", where=name)
-        X, y = validate_data(self, X, y, dtype=np.float64, y_numeric=True, order="C")
+    def _arrays(
+        self, X: Any, y: Any, sample_weight: Any, target: Any, source: dict[str, Any]
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
+        refuse_there(X, type(self).__name__, "fit a sample on one machine")
+        X, y, sample_weight, self._read = self._training_rows(
+            X, y, sample_weight, target, source, dtype=np.float64, y_numeric=True, order="C"
+        )
         y = np.asarray(y, dtype=np.float64)
         if sample_weight is not None:
-            sample_weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
             if not sample_weight.any():
                 raise DataError("all weights are zero; at least one row needs a positive weight", where="sample_weight")
             if (sample_weight == 0.0).any():
@@ -56,16 +57,25 @@ class StrayProof(LinearRecord, RegressorMixin, BaseEstimator):
         estimator: Any = self
         d = estimator.n_features_in_
         intercept = float(theta[d]) if estimator.fit_intercept else 0.0
-        terms = as_terms(getattr(estimator, "feature_names_in_", None), d)
+        read = self.__dict__.pop("_read")
+        terms = as_terms(read["terms"], d)
         if not certificate.proven:
             warnings.warn(f"{type(self).__name__}: {certificate}", ConvergenceWarning, stacklevel=3)
-        return LinearModel(terms, theta[:d], intercept, certificate=certificate, statistics=statistics)
+        return LinearModel(
+            terms, theta[:d], intercept, (read["target"],), read.get("schema"), certificate=certificate,
+            statistics=statistics,
+        )  # fmt: skip
 
     def predict(self, X: Any) -> np.ndarray:
         """θ·x + intercept."""
+        rows = self._rows(X)
+        return np.asarray(self.model_.predict(rows))
+
+    def _rows(self, X: Any) -> np.ndarray:
         check_is_fitted(self)
-        X = validate_data(self, X, dtype=np.float64, reset=False)
-        return np.asarray(self.model_.predict(X))
+        if self.model_.schema is not None and not isinstance(X, np.ndarray):
+            return self.model_.design(X)
+        return np.asarray(validate_data(self, X, dtype=np.float64, reset=False))
 
 
 class RobustRegression(StrayProof):
@@ -122,6 +132,13 @@ class RobustRegression(StrayProof):
     'fitted'
     """
 
+    legal = {
+        "psi": Names(lambda: PSIS, "psi"),
+        "scale": OneOf(*SCALES),
+        "tuning": NONE | numbers_of(Number(0, open=True), "positive numbers"),
+        "start": OneOf(*STARTS),
+    }
+
     def __init__(
         self,
         psi="huber",
@@ -143,10 +160,10 @@ class RobustRegression(StrayProof):
         self.fit_intercept = fit_intercept
         self.random_state = random_state
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
-        """Fit; whole weights count as repetitions of their rows."""
-        check(self.psi, self.tuning, self.scale, self.start)
-        X, y, weights = self._arrays(X, y, sample_weight)
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None, *, target: Any = None, **source: Any) -> Any:
+        """Fit to arrays, or to any source with ``target=``; whole weights count as repetitions of their rows."""
+        psi_named(self.psi, self.tuning)
+        X, y, weights = self._arrays(X, y, sample_weight, target, source)
         fit = fit_robust(
             X,
             y,
@@ -197,7 +214,7 @@ class RobustRegression(StrayProof):
             return mean
         if not isinstance(interval, numbers.Real) or not 0.0 < float(interval) < 1.0:
             raise UsageError(f"interval must lie between 0 and 1, not {interval!r}", where="interval")
-        rows = np.asarray(validate_data(self, X, dtype=np.float64, reset=False))
+        rows = self._rows(X)
         design = np.column_stack([np.ones(len(rows)), rows]) if self.fit_intercept else rows
         V = self.model_.statistics["covariance"]
         half = normal_quantile(interval) * np.sqrt(np.maximum(np.einsum("ij,ij->i", design @ V, design), 0.0))
@@ -249,6 +266,8 @@ class OutlierMixture(StrayProof):
     'observed'
     """
 
+    legal = {"n_starts": Whole(1)}
+
     def __init__(self, *, n_starts=10, tol=1e-9, max_iter=1000, fit_intercept=True, random_state=0):
         self.n_starts = n_starts
         self.tol = tol
@@ -256,13 +275,9 @@ class OutlierMixture(StrayProof):
         self.fit_intercept = fit_intercept
         self.random_state = random_state
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
-        """Fit; whole weights count as repetitions of their rows."""
-        if not isinstance(self.n_starts, numbers.Integral) or int(self.n_starts) < 1:
-            raise UsageError(
-                f"n_starts is {self.n_starts!r}; a whole number of at least 1 is accepted", where="n_starts"
-            )
-        X, y, weights = self._arrays(X, y, sample_weight)
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None, *, target: Any = None, **source: Any) -> Any:
+        """Fit to arrays, or to any source with ``target=``; whole weights count as repetitions of their rows."""
+        X, y, weights = self._arrays(X, y, sample_weight, target, source)
         best, _ = fit_mixture(
             X,
             y,
@@ -324,6 +339,4 @@ def seed_of(random_state: Any) -> int:
         return int(random_state)
     if isinstance(random_state, np.random.RandomState):
         return int(random_state.randint(np.iinfo(np.int32).max))
-    raise UsageError(
-        f"random_state is {random_state!r}; a whole number of at least 0 is accepted", where="random_state"
-    )
+    return int(random_state.integers(np.iinfo(np.int32).max))  # a Generator

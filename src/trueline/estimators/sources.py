@@ -8,9 +8,12 @@ import inspect
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar, cast
 
+import numpy as np
+
 from ..engines import engine_of
 from ..errors import DataError, UsageError
 from ..onepass.moments import Moments
+from .parameters import Checked, named_options, unknown_option
 
 Method = TypeVar("Method", bound=Callable[..., Any])
 
@@ -60,7 +63,7 @@ def nameless(estimator: Any, X: Any) -> Any:
     return bare
 
 
-class ScoredHere:
+class ScoredHere(Checked):
     """Mixin before scikit-learn's: its scores are of vectors here, and its own errors tell nothing about that."""
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
@@ -75,9 +78,22 @@ def refuse_there(X: Any, name: str, remedy: str) -> None:
         raise UsageError(f"{name} is not taken on Dask and Spark: {remedy}", where="X")
 
 
-def paired(X: Any, y: Any, target: Any, source: dict[str, Any], sample_weight: Any = None) -> tuple[Any, ...]:
-    """(y, target, options): rows and targets that are two Dask arrays become one source with a column ``y``."""
+def paired(
+    estimator: Any, X: Any, y: Any, target: Any, source: dict[str, Any], sample_weight: Any = None
+) -> tuple[Any, ...]:
+    """(y, target, options): rows and targets that are two Dask arrays become one source with a column ``y``.
+
+    Options are those of :func:`scan`; others, and options that do not go with arrays, are refused by name.
+    """
+    check_source_options(estimator, source)
     if engine_of(X) is None:
+        if y is not None or target is None:
+            refuse_with_arrays(source if target is None else {"target": target})
+        elif sample_weight is not None:
+            raise UsageError(
+                "the weights of a source are one of its columns: give weights= its name instead of sample_weight",
+                where="sample_weight",
+            )
         return y, target, source
     if sample_weight is not None:
         raise UsageError("on Dask and Spark the weights are a column: give weights= its name", where="sample_weight")
@@ -92,13 +108,55 @@ def paired(X: Any, y: Any, target: Any, source: dict[str, Any], sample_weight: A
     return None, target, source
 
 
-def refuse_source(options: dict[str, Any]) -> None:
-    """Options that only a Dask or Spark table takes."""
+def check_source_options(estimator: Any, options: dict[str, Any]) -> None:
+    """Raise for the first option that :func:`scan` does not have."""
+    known = [name for name in inspect.signature(scan).parameters if name != "source"]
+    for name in options:
+        if name not in known:
+            own = list(inspect.signature(type(estimator).fit).parameters)[1:-1]
+            raise unknown_option(f"{type(estimator).__name__}.fit", name, [*own, *known])
+
+
+# What only the folds and the sums of one pass can mean.
+ONE_PASS_ONLY = ("folds", "group", "digits", "sample", "fold_seed", "fold_blocks", "progress")
+
+
+def source_rows(
+    estimator: Any, source: Any, target: Any, options: dict[str, Any], *, labels: bool
+) -> tuple[np.ndarray, np.ndarray, np.ndarray | None, Any]:
+    """(X, y, weights, schema) of a source, for a model that reads its rows several times."""
+    from ..data.columns import refuse_identifier
+    from ..data.encode import Encoder
+    from ..model.training import rows_of
+
+    for name in options:
+        if name in ONE_PASS_ONLY:
+            raise UsageError(
+                f"{name} is for models of one pass (LinearRegression, RidgeCV, LassoCV …); {type(estimator).__name__} has "
+                "no use for it",
+                where=name,
+            )
+    encoder = Encoder(source, target=target, labels=labels, **options)
+    X, terms, y, weights = rows_of(encoder)
+    for column in encoder.schema.columns:
+        refuse_identifier(column.name, column.levels, encoder.rows, encoder.source.describe)
+    estimator.n_features_in_ = len(terms)
+    estimator.feature_names_in_ = np.array(terms, dtype=object)
+    return X, y, weights, encoder.schema
+
+
+def refuse_with_arrays(options: dict[str, Any]) -> None:
+    """Raise for an option of a source where X and y are arrays."""
     if options:
         name = next(iter(options))
-        raise UsageError(f"{name} goes with a Dask or Spark table; here give X and y as arrays", where=name)
+        raise UsageError(
+            f"{name} goes with a source that holds its target: fit(table, target='…'); beside arrays X and y it has no "
+            "meaning",
+            where=name,
+        )
 
 
+@named_options
 def scan(
     source: Any,
     *,
@@ -112,7 +170,14 @@ def scan(
     group: str | None = None,
     digits: float | str = "auto",
     sample: int = 10_000,
-    **options: Any,
+    formula: Any = None,
+    categories: Sequence[str] = (),
+    unseen: str = "error",
+    separator: str | None = None,
+    fold_seed: int = 0,
+    fold_blocks: bool | int = False,
+    progress: bool | Callable[[int], Any] = False,
+    y: Any = None,
 ) -> Moments:
     """Read a source once, in bounded memory, and keep what every closed-form model needs.
 
@@ -132,6 +197,15 @@ def scan(
         Correct digits wanted in the coefficients.
     sample : int
         Rows kept, chosen by hash, for pictures.
+    formula, categories, unseen, separator
+        The design as a formula, columns of numbers that are codes, what prediction does with a level never seen
+        ("error" or "ignore"), the separator of text files.
+    fold_seed, fold_blocks
+        The seed of the folds' hash; True for folds in the order of the rows, or the number of rows of a block.
+    progress : bool or function
+        Show rows and rows per second on standard error, or call a function with the rows read so far.
+    y
+        The target beside a Dask array of rows.
 
     Examples
     --------
@@ -141,19 +215,24 @@ def scan(
     >>> tl.LinearRegression.from_moments(moments).coef_
     array([2.])
     """
-    given = dict(
-        target=target,
-        features=features,
-        weights=weights,
-        where=where,
-        derive=derive,
-        missing=missing,
-        folds=folds,
-        group=group,
-        digits=digits,
-        sample=sample,
-        **options,
-    )
+    given = {
+        "target": target,
+        "features": features,
+        "weights": weights,
+        "where": where,
+        "derive": derive,
+        "missing": missing,
+        "folds": folds,
+        "group": group,
+        "digits": digits,
+        "sample": sample,
+    }
+    more = {
+        "formula": formula, "categories": categories, "unseen": unseen, "separator": separator, "fold_seed": fold_seed,
+        "fold_blocks": fold_blocks, "progress": progress, "y": y,
+    }  # fmt: skip
+    usual = inspect.signature(scan).parameters
+    given |= {name: value for name, value in more.items() if value is not usual[name].default}
     engine = engine_of(source)
     if engine is not None:
         return engine.scan(source, **given)  # type: ignore[no-any-return]

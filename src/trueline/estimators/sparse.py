@@ -23,14 +23,15 @@ from ..model.linear import LinearModel, names
 from ..onepass.moments import Moments
 from .arrays import refuse_extremes
 from .checking import check_array, refuse_target
+from .parameters import RULES, Whole, check_value, named_options
 from .penalised import (
+    ALPHAS,
     SPARSE,
     SparseLinear,
     automatic_grid,
-    check_penalty,
-    checked_alphas,
     checked_weights,
     from_gram,
+    largest_first,
     told_objective,
     warn_unproven,
 )
@@ -40,6 +41,7 @@ from .sparsecv import ElasticNetCV, LassoCV
 __all__ = ["ElasticNet", "ElasticNetCV", "Lasso", "LassoCV", "lasso_path"]
 
 
+@named_options
 def lasso_path(
     X: Any,
     y: Any,
@@ -95,7 +97,11 @@ def lasso_path(
     if y.ndim != 1 or len(y) != X.shape[0]:
         raise DataError(f"y has shape {y.shape}; a vector of {X.shape[0]} numbers is accepted", where="y")
     refuse_target(y)
-    check_penalty(l1_ratio=l1_ratio, tol=tol)
+    given = {"n_alphas": n_alphas, "eps": eps, "l1_ratio": l1_ratio, "positive": positive, "tol": tol}
+    for name, value in (given | {"fit_intercept": fit_intercept}).items():
+        check_value("lasso_path", name, value, RULES.get(name) or Whole(1))
+    if alphas is not None:
+        check_value("lasso_path", "alphas", alphas, ALPHAS)
     weights = checked_weights(sample_weight, X)
     with np.errstate(invalid="ignore", over="ignore"):
         problem = LassoProblem(X, weights, fit_intercept)
@@ -106,7 +112,7 @@ def lasso_path(
     if alphas is None:
         alphas = automatic_grid(problem, y, l1_ratio, positive, eps, n_alphas)
     else:
-        alphas = checked_alphas(alphas)
+        alphas = largest_first(alphas)
     fit = problem.solve(y, alphas, l1_ratio, positive=positive, tolerance=tol)
     warn_unproven("lasso_path", fit)
     return alphas, fit.coefs, np.maximum(fit.gaps.gap, 0.0)
@@ -178,8 +184,7 @@ class ElasticNet(MultiOutputMixin, SparseLinear):
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None, *, target: Any = None, **source: Any) -> Any:
         """Fit to arrays ``(X, y)``, or to any source with ``target=`` its column's name (options as for tl.scan)."""
-        self._check()
-        y, target, source = paired(X, y, target, source, sample_weight)
+        y, target, source = paired(self, X, y, target, source, sample_weight)
         if y is None and target is not None:
             moments = self._moments(X, target, source)
             self._fit_moments(moments)
@@ -236,7 +241,6 @@ class ElasticNet(MultiOutputMixin, SparseLinear):
         }
 
     def _fit_moments(self, moments: Moments) -> None:
-        self._check()
         fits = [
             from_gram(
                 moments,

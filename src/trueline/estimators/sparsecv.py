@@ -24,24 +24,26 @@ from ..onepass.moments import Moments
 from ..onepass.paths import held_out, moment_gram
 from ..threads import spread
 from .arrays import fold_numbers, refuse_extremes, refuse_nonfinite
-from .checking import validate_data
+from .checking import target_names, validate_data
+from .parameters import SHARE, OneOf, numbers_of
 from .penalised import (
+    ALPHAS,
     SPARSE,
     SparseLinear,
     automatic_grid,
     check_grid,
-    check_penalty,
-    checked_alphas,
     checked_weights,
     from_gram,
+    largest_first,
     told_objective,
 )
+from .routing import RoutesGroups
 from .sources import paired
 
 RULES = ("min", "1se")
 
 
-class ElasticNetCV(SparseLinear):
+class ElasticNetCV(RoutesGroups, SparseLinear):
     """Elastic net with its penalty chosen by cross-validation, every fold's path certified.
 
     Parameters
@@ -75,6 +77,12 @@ class ElasticNetCV(SparseLinear):
     >>> float(model.l1_ratio_), model.certificate_.proven
     (1.0, True)
     """
+
+    legal = {
+        "alphas": ALPHAS,
+        "l1_ratio": numbers_of(SHARE, "a number in [0, 1] or a list of them"),
+        "selection_rule": OneOf(*RULES),
+    }
 
     def __init__(
         self,
@@ -115,32 +123,41 @@ class ElasticNetCV(SparseLinear):
         return tuple(np.atleast_1d(self.l1_ratio).tolist())
 
     def _check(self) -> None:
-        for ratio in self._ratios():
-            check_penalty(l1_ratio=ratio, tol=self.tol)
-            if isinstance(self.alphas, numbers.Integral):
-                check_grid(ratio, self.eps, self.alphas)
-        if self.selection_rule not in RULES:
-            raise UsageError(
-                f"selection_rule must be 'min' or '1se', not {self.selection_rule!r}", where="selection_rule"
-            )
+        if isinstance(self.alphas, numbers.Integral):
+            for ratio in self._ratios():
+                check_grid(ratio)
 
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None, *, target: Any = None, **source: Any) -> Any:
-        """Fit to arrays ``(X, y)``, or to any source with ``target=`` its column's name (options as for tl.scan)."""
+    def fit(
+        self,
+        X: Any,
+        y: Any = None,
+        sample_weight: Any = None,
+        *,
+        groups: Any = None,
+        target: Any = None,
+        **source: Any,
+    ) -> Any:
+        """Fit to arrays ``(X, y)``, or to any source with ``target=`` its column's name (options as for tl.scan).
+
+        ``groups`` has one label per row, for a splitter that keeps groups together (``cv=GroupKFold(5)``).
+        """
         self._check()
-        y, target, source = paired(X, y, target, source, sample_weight)
+        y, target, source = paired(self, X, y, target, source, sample_weight)
+        groups = self._groups(groups, y is None)
         if y is None and target is not None:
             folds = {"folds": self.cv} if isinstance(self.cv, numbers.Integral) else {}
             moments = self._moments(X, target, folds | source)
             self._fit_moments(moments)
             self._names(moments)
             return self
+        self._target_names = target_names(y)
         X, y = validate_data(
             self, X, y, accept_sparse=SPARSE, dtype=[np.float64, np.float32], y_numeric=True, multi_output=True,
             ensure_all_finite=False,
         )  # fmt: skip
         y = column_or_1d(np.asarray(y, dtype=np.float64), warn=True)
         weights = checked_weights(sample_weight, X)
-        numbers_of_rows, splits = fold_numbers(self.cv, X, y)
+        numbers_of_rows, splits = fold_numbers(self.cv, X, y, groups)
         narrow = X.shape[1] <= min(X.shape[0] // 2, GRAM_COLUMNS) and not hasattr(X, "tocsr")
         if narrow and numbers_of_rows is not None:
             moments = Moments.from_arrays(X, y, weights, folds=numbers_of_rows, terms=self._term_names(), level=0)
@@ -156,7 +173,7 @@ class ElasticNetCV(SparseLinear):
         """Penalties for each l1_ratio; ``grid(ratio)`` makes them where a number was asked for."""
         if isinstance(self.alphas, numbers.Integral):
             return [grid(ratio) for ratio in self._ratios()]
-        return [checked_alphas(self.alphas) for _ in self._ratios()]
+        return [largest_first(self.alphas) for _ in self._ratios()]
 
     def _fit_moments(self, moments: Moments) -> None:
         self._check()

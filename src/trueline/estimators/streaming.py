@@ -21,7 +21,7 @@ from ..online.model import OnlineModel
 from ..parts import geometries, losses, penalties, rates
 from .checking import validate_data
 from .loading import Saved
-from .sources import paired, refuse_source
+from .sources import check_source_options, paired
 
 ORDERS = ("in_order", "cyclic", "uniform", "shuffled")
 LONG = 1e6  # entries from which a fit on a terminal is learned in pieces, so that a bar can be shown
@@ -62,6 +62,13 @@ def checked_weights(given: Any, X: Any) -> np.ndarray | None:
         raise
 
 
+def one_weight(weight: float, w: float) -> float:
+    """The weight of an example that River's name for it gives."""
+    if weight != 1.0:
+        raise UsageError("w is River's name for weight; give one of them", where="w")
+    return w
+
+
 def _between(value: Any, low: float, high: float) -> bool:
     return isinstance(value, Real) and low < float(value) < high
 
@@ -92,10 +99,21 @@ class Streaming(Saved, BaseEstimator):
         engine = engine_of(X)
         if engine is not None:
             return self._fit_there(engine, X, y, sample_weight, source)
-        refuse_source(source)
+        self._refuse_source(source)
         with unchanged_if_refused(self):
             self._fit_here(X, y, sample_weight)
         return self
+
+    def _refuse_source(self, source: dict[str, Any]) -> None:
+        """Options go with a Dask or Spark table only: rows here are arrays, or dicts one at a time."""
+        check_source_options(self, {name: value for name, value in source.items() if name != "target"})
+        if source:
+            name = next(iter(source))
+            raise UsageError(
+                f"{type(self).__name__} learns arrays X and y, and dicts by learn_one; {name} goes with a Dask or Spark "
+                "table (the command trueline stream reads files)",
+                where=name,
+            )
 
     def _fit_here(self, X: Any, y: Any, sample_weight: Any) -> None:
         X, y = self._arrays(X, y, reset=True)
@@ -114,7 +132,7 @@ class Streaming(Saved, BaseEstimator):
 
     def _fit_there(self, engine: Any, X: Any, y: Any, sample_weight: Any, source: dict[str, Any]) -> Any:
         """Train where a table of another engine lives."""
-        y, target, options = paired(X, y, source.pop("target", None), source, sample_weight)
+        y, target, options = paired(self, X, y, source.pop("target", None), source, sample_weight)
         record, classes, names = engine.fit_online(self, X, target=target, **options)
         self._adopt(record)
         if classes is not None:
@@ -216,8 +234,13 @@ class Streaming(Saved, BaseEstimator):
 
     # One example
 
-    def learn_one(self, x: dict[str, float], y: Any, weight: float = 1.0) -> Any:
-        """Learn one example of named features, which may appear and vanish; returns the estimator."""
+    def learn_one(self, x: dict[str, float], y: Any, weight: float = 1.0, *, w: float | None = None) -> Any:
+        """Learn one example of named features, which may appear and vanish; returns the estimator.
+
+        ``w`` is River's name for ``weight``.
+        """
+        if w is not None:
+            weight = one_weight(weight, w)
         try:
             record = self.record_
         except AttributeError:
@@ -226,6 +249,7 @@ class Streaming(Saved, BaseEstimator):
         return self
 
     def _first_one(self, y: Any) -> Any:
+        self._check_parameters()
         self._prepare_one(y)
         self.record_ = self._make()
         found = getattr(self, "classes_", None)

@@ -10,7 +10,7 @@ from sklearn.utils.multiclass import check_classification_targets, unique_labels
 
 from ..errors import DataError, UsageError
 from .sources import ScoredHere, lazily
-from .streaming import Streaming
+from .streaming import Streaming, one_weight
 
 
 class Regression(ScoredHere, RegressorMixin, Streaming):
@@ -33,8 +33,13 @@ class Regression(ScoredHere, RegressorMixin, Streaming):
             record = self._first_one(0.0)
         return record.predict_one(x)  # type: ignore[no-any-return]
 
-    def learn_one(self, x: dict[str, float], y: Any, weight: float = 1.0) -> Any:
-        """Learn one example of named features, which may appear and vanish; returns the estimator."""
+    def learn_one(self, x: dict[str, float], y: Any, weight: float = 1.0, *, w: float | None = None) -> Any:
+        """Learn one example of named features, which may appear and vanish; returns the estimator.
+
+        ``w`` is River's name for ``weight``.
+        """
+        if w is not None:
+            weight = one_weight(weight, w)
         try:
             record = self.record_
         except AttributeError:

@@ -122,10 +122,12 @@ def part_of(model: LinearModel) -> Part | None:
 
 def inference_of(model: LinearModel, target: int = 0) -> Inference:
     """Standard errors and tests of a least-squares record."""
-    part = part_of(model)
+    part = None if model.statistics.get("assigned") else part_of(model)
     if part is None or model.statistics.get("family") != "least squares":
         raise UsageError(
-            f"intervals and tests come from least squares; this model is {model.statistics.get('family', 'another')}",
+            "the coefficients were assigned, so that no interval or test is known for them"
+            if model.statistics.get("assigned")
+            else f"intervals and tests come from least squares; this model is {model.statistics.get('family', 'another')}",
             where="model",
         )
     k, d = len(model.targets), len(model.terms)

@@ -14,13 +14,14 @@ from typing import Any
 
 import numpy as np
 
-from ..batch.inference import figures
+from ..batch.inference import MOST_PARAMETERS, figures, multinomial_figures, sandwich
 from ..batch.methods import solve
 from ..batch.problem import as_matrix, as_targets, as_vector, build
 from ..batch.risk import Outcome
 from ..batch.softmax import SoftmaxRisk, repeated
 from ..certify.records import GapCertificate
 from ..errors import DataError, UsageError
+from ..parts.losses import LOSSES
 from ..parts.losses import loss as make_loss
 from ..parts.penalties import penalty as make_penalty
 from .linear import LinearModel, as_terms
@@ -139,7 +140,7 @@ def fit_logistic(
         origin = None if start is None else risk.design.join(np.ravel(start[0]), float(np.ravel(start[1])[0]))
         outcome, used, why = solve(risk, method, start=origin, tol=tol, max_iter=max_iter)
         coef, intercept = risk.design.split(outcome.point.theta)
-        statistics |= figures(risk, outcome.point, weights, errors=math.isinf(C) and d <= 2000)
+        statistics |= figures(risk, outcome.point, weights, errors=math.isinf(C))
         statistics["objective"] = objective_of(loss, penalty, fit_intercept=bool(fit_intercept), **told)
         link = "logistic"
         constant: Any = intercept
@@ -157,7 +158,7 @@ def fit_logistic(
             constant = constant - constant.mean()
         if math.isinf(C):
             coef = coef - coef.mean(axis=0)
-        statistics |= {"n": n, "deviance": 2.0 * total * outcome.point.loss}
+        statistics |= multinomial_figures(problem, outcome.point, weights, errors=math.isinf(C))
         statistics["objective"] = objective_of(problem.loss, penalty, fit_intercept=bool(fit_intercept), **told)
         link = "softmax"
     statistics |= run_figures(outcome, used, why)
@@ -277,7 +278,7 @@ def fit_generalized(
     outcome, used, why = solve(risk, method, start=origin, tol=tol, max_iter=max_iter)
     coef, constant = risk.design.split(outcome.point.theta)
     coef = np.where(outcome.point.theta[:d] == 0.0, 0.0, coef)
-    free = risk.penalty.smooth and not risk.penalty.l2.any() and d <= 2000
+    free = risk.penalty.smooth and not risk.penalty.l2.any() and not risk.penalty.bounded
     name = getattr(loss_part, "name", type(loss_part).__name__)
     statistics: dict[str, Any] = {"family": name, "fit_intercept": bool(fit_intercept)}
     statistics |= figures(risk, outcome.point, weights, errors=free)
@@ -291,6 +292,59 @@ def fit_generalized(
     )
     statistics |= run_figures(outcome, used, why)
     return LinearModel(as_terms(terms, d), coef, constant, (target,), schema, link, (), outcome.certificate, statistics)
+
+
+def robust_covariance(
+    model: LinearModel, X: Any, y: Any, *, sample_weight: Any, groups: Any, offset: Any, exposure: Any
+) -> tuple[np.ndarray, int]:
+    """(the sandwich covariance of a fit, number of groups or 0) from the rows of the fit; intercept first.
+
+    Of several classes it is of all but the first, each against the first.
+    """
+    objective = model.statistics["objective"]
+    name, fit_intercept = objective["loss"], bool(objective["fit_intercept"])
+    if name != "softmax" and (name not in LOSSES or not getattr(LOSSES[name], "smooth", False)):
+        raise UsageError(
+            f"robust errors need a loss with a curvature, which {name!r} has not; leave robust out", where="robust"
+        )
+    X = as_matrix(X)
+    n = X.shape[0]
+    if n != model.statistics["n"]:
+        raise DataError(
+            f"robust errors need the {model.statistics['n']} rows of the fit, but {n} came in; give the same data",
+            where="X",
+        )
+    if X.shape[1] + 1 > MOST_PARAMETERS:
+        raise UsageError(f"robust errors are given up to {MOST_PARAMETERS} parameters", where="robust")
+    if bool(objective.get("offset")) != (offset is not None or exposure is not None):
+        wrong = (
+            "was fitted with an offset or exposure: give it" if objective.get("offset") else "was fitted without one"
+        )
+        raise UsageError(f"the model {wrong}", where="offset")
+    if groups is not None and np.shape(groups) != (n,):
+        raise DataError(f"groups has {np.size(groups)} labels where there are {n} rows", where="groups")
+    if model.classes:
+        classes, index = np.asarray(model.classes), np.searchsorted(model.classes, y)
+        index = np.minimum(index, len(classes) - 1)
+        if np.shape(y) != (n,) or (classes[index] != np.asarray(y)).any():
+            raise DataError("y holds other labels than the fit; give its rows", where="y")
+        weights = row_weights(sample_weight, objective["class_factors"], index)
+        targets: Any = 2.0 * index - 1.0
+        loss = make_loss("logistic")
+    else:
+        loss = make_loss(LOSSES[name](*objective["loss_fields"]))
+        targets, _ = as_targets(y, loss, n)
+        weights = row_weights(sample_weight, [1.0], np.zeros(n, dtype=int))
+    total = total_weight(weights)
+    shift = combined_offset(offset, exposure, n, model.link)
+    risk: Any = build(
+        X, targets, loss, make_penalty(None), weights=weights / total, intercept=fit_intercept, offset=shift
+    )
+    rows = zip(np.atleast_2d(model.coef), np.broadcast_to(np.ravel(model.intercept), len(np.atleast_2d(model.coef))))
+    theta = np.concatenate([risk.design.join(coef, float(b)) for coef, b in rows])
+    if name == "softmax":
+        risk = SoftmaxRisk(risk.design, index, weights / total, repeated(risk.penalty, len(classes)), len(classes))
+    return sandwich(risk, risk.point(theta), total, groups)
 
 
 def refuse_classes(loss: Any) -> None:

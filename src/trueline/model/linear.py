@@ -75,6 +75,12 @@ class LinearModel:
     def __getstate__(self) -> dict[str, Any]:
         return self.__dict__ | {"certificate": self.certificate}
 
+    def assigned(self) -> None:
+        """Note that the coefficients are a user's: nothing that was said of the fitted ones holds of them."""
+        rank = getattr(self.certificate, "rank", None)
+        self.certificate = None
+        self.statistics = self.statistics | {"assigned": True} | ({} if rank is None else {"rank": int(rank)})
+
     def design(self, data: Any) -> np.ndarray:
         """The rows of numbers that the coefficients multiply, from an array or from any table."""
         if isinstance(data, np.ndarray) or hasattr(data, "tocsr"):

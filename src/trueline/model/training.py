@@ -19,23 +19,29 @@ def training_rows(
     """
     if schema is None or schema.target is None:
         raise ModelError("the model does not know its columns and target; give (X, y) as arrays", where="model")
-    encoder = encoder_of(schema, source)
+    X, found, y, weights = rows_of(encoder_of(schema, source), final=final)
+    other = sorted(set(found) ^ set(terms))
+    if other:
+        raise DataError(f"these are not the training rows: they differ from the model in {other[0]!r}", where=other[0])
+    X = X if found == tuple(terms) else np.ascontiguousarray(X[:, [found.index(term) for term in terms]])
+    return X, y, weights
+
+
+def rows_of(encoder: Any, *, final: bool = True) -> tuple[np.ndarray, tuple[str, ...], np.ndarray, np.ndarray | None]:
+    """(design, terms, target, weights) of all rows that an encoder reads; labels as they stand in the source."""
     blocks = list(encoder)
     X = np.zeros((sum(len(b.X) for b in blocks), len(blocks[-1].terms)))
     at = 0
     for block in blocks:
         X[at : at + len(block.X), : block.X.shape[1]] = block.X
         at += len(block.X)
-    found = encoder.schema.terms if final else blocks[-1].terms
+    terms = encoder.schema.terms if final else blocks[-1].terms
     X = designed(encoder.schema, X, blocks[-1].terms) if final else X
-    other = sorted(set(found) ^ set(terms))
-    if other:
-        raise DataError(f"these are not the training rows: they differ from the model in {other[0]!r}", where=other[0])
-    X = X if tuple(found) == tuple(terms) else np.ascontiguousarray(X[:, [found.index(term) for term in terms]])
     y = np.concatenate([block.y for block in blocks])
     if encoder.target_levels:
         y = np.asarray(encoder.target_levels)[y.astype(int)]
-    return X, y, None if blocks[0].weights is None else np.concatenate([block.weights for block in blocks])
+    weights = None if blocks[0].weights is None else np.concatenate([block.weights for block in blocks])
+    return X, tuple(terms), y, weights
 
 
 def held_out(first: int, count: int, share: float) -> np.ndarray:

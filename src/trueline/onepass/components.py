@@ -39,6 +39,10 @@ class Components:
     schema: Any = None
     certificate: Certificate | None = None
 
+    def assigned(self) -> None:
+        """Note that the numbers are a user's: nothing that was said of the fitted ones holds of them."""
+        self.certificate = None
+
     def transform(self, X: np.ndarray) -> np.ndarray:
         """Scores of rows on the components."""
         scores = X @ self.vectors.T - self.mean @ self.vectors.T
@@ -90,16 +94,43 @@ def spectrum(part: Part, d: int) -> tuple[np.ndarray, np.ndarray]:
     return np.maximum(values[::-1], 0.0) / (part.weight[0] - 1), with_signs(vectors[:, ::-1].T)
 
 
-def randomised(part: Part, d: int, count: int, seed: Any, iterations: int = _ITERATIONS) -> tuple:
+def randomised(part: Part, d: int, count: int, seed: Any, iterations: int = _ITERATIONS, extra: int = _EXTRA) -> tuple:
     """The leading ``count`` of ``spectrum`` by subspace iteration on C."""
     C = part.products[0][:d, :d]
     random = seed if hasattr(seed, "standard_normal") else np.random.default_rng(seed)
-    Q = random.standard_normal((d, min(d, count + _EXTRA)))
+    Q = random.standard_normal((d, min(d, count + extra)))
     for _ in range(iterations):
         Q = dense.qr(C @ Q)[0]
     values, small = dense.eigh(Q.T @ C @ Q)
     vectors = (Q @ small)[:, ::-1].T[:count]
     return np.maximum(values[::-1][:count], 0.0) / (part.weight[0] - 1), with_signs(vectors)
+
+
+def likeliest_dimension(values: np.ndarray, n: int) -> int:
+    """How many components are signal, by the evidence of Minka (2000), "Automatic choice of dimensionality for PCA".
+
+    >>> likeliest_dimension(np.array([9.0, 4.0, 1.0, 1.01, 0.99]), 1000)
+    2
+    """
+    from scipy.special import gammaln
+
+    d = len(values)
+    logs = np.full(d, -np.inf)
+    for k in range(1, d):
+        if values[k - 1] <= np.finfo(float).eps:  # nothing is left but rounding
+            break
+        noise = max(float(values[k:].sum()) / (d - k), np.finfo(float).eps)
+        i = np.arange(1, k + 1)
+        angles = -k * np.log(2.0) + float(np.sum(gammaln((d - i + 1) / 2.0) - np.log(np.pi) * (d - i + 1) / 2.0))
+        fit = -0.5 * n * (float(np.log(values[:k]).sum()) + np.log(noise) * (d - k))
+        free = d * k - k * (k + 1.0) / 2.0
+        flat = np.concatenate([values[:k], np.full(d - k, noise)])
+        one, two = np.triu_indices(d, 1)
+        counted = one < k
+        one, two = one[counted], two[counted]
+        bends = np.log((values[one] - values[two]) * (1.0 / flat[two] - 1.0 / flat[one])) + np.log(n)
+        logs[k] = angles + fit + 0.5 * np.log(2.0 * np.pi) * (free + k) - 0.5 * float(bends.sum()) - 0.5 * k * np.log(n)
+    return int(np.argmax(logs))
 
 
 def from_rows(X: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

@@ -29,6 +29,11 @@ def ridge_scores(
     need_folds(moments)
     d = len(moments.terms)
     scored = moments if scored is None else scored
+    if scoring == "r2" and one_row_folds(scored):
+        raise UsageError(
+            "R² has no meaning in a fold of one row; give scoring='neg_mean_squared_error', or fewer folds",
+            where="scoring",
+        )
 
     def one(fold: int) -> np.ndarray:
         rest = moments.without(fold)
@@ -36,9 +41,17 @@ def ridge_scores(
         coefs = path.coef(alphas)
         part = scored.parts[fold]
         squares = held_out(part, coefs, path.intercepts(coefs), d)
-        return score_of(scoring, squares, np.diagonal(part.products[0])[d:], part.weight[0]).mean(axis=1)
+        spread_of_target = np.diagonal(part.products[0])[d:]
+        # What is left of equal targets is rounding, and no spread to measure errors by.
+        equal = spread_of_target <= 1e-28 * (part.weight[0] * part.mean[0][d:] ** 2 + spread_of_target)
+        return score_of(scoring, squares, np.where(equal, 0.0, spread_of_target), part.weight[0]).mean(axis=1)
 
     return np.column_stack(spread(one, moments.parts))
+
+
+def one_row_folds(moments: Moments) -> bool:
+    """Whether some fold has a single row, in which a target has no spread."""
+    return any(part.n < 2 for part in moments.parts.values())
 
 
 def score_of(scoring: str, squares: np.ndarray, spread_of_target: np.ndarray, weight: float) -> np.ndarray:

@@ -43,6 +43,7 @@ class Summary:
     notes: tuple[str, ...] = ()
     f_test: Test | None = None
     inference: Inference | None = dataclasses.field(default=None, repr=False)
+    parts: dict[str, Summary] = dataclasses.field(default_factory=dict, repr=False)  # of several targets, by name
 
     def __getattr__(self, name: str) -> Any:
         figures = self.__dict__.get("figures", {})
@@ -59,6 +60,8 @@ class Summary:
         return self._inference("a contrast").contrast(weights, value)
 
     def _inference(self, what: str) -> Inference:
+        if self.parts:
+            raise UsageError(f"{what} is of one target: summary(target={next(iter(self.parts))!r})", where="target")
         if self.inference is None:
             raise UsageError(f"{what} needs a least-squares fit that kept its moments", where="summary")
         return self.inference
@@ -130,6 +133,8 @@ class Summary:
         return ["Coefficients:", *_aligned(upper), "", "Intervals:", *_aligned(lower)]
 
     def _figure_lines(self) -> list[str]:
+        if self.parts:
+            return [f"{name}: {line}" for name, part in self.parts.items() for line in part._figure_lines()]
         f = self.figures
         lines = []
         if "residual_std_error" in f:
@@ -143,13 +148,18 @@ class Summary:
             lines.append(
                 f"F-statistic: {_short(t.statistic)} on {t.df} and {t.df_residual} DF, p-value: {_probability(t.p_value)}"
             )
+        if "dispersion" in f:
+            lines.append(f"Dispersion (Pearson): {_number(f['dispersion'])}")
         shown = [
             f"{label}: {f[name]:.8g}"
             for name, label in (
                 ("log_likelihood", "Log-likelihood"),
+                ("null_log_likelihood", "Null log-likelihood"),
                 ("aic", "AIC"),
                 ("bic", "BIC"),
                 ("deviance", "Deviance"),
+                ("null_deviance", "Null deviance"),
+                ("pseudo_r_squared", "Pseudo R-squared (McFadden)"),
             )
             if name in f
         ]
