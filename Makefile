@@ -10,7 +10,7 @@ else
   INSTALL = $(BIN)/python -m pip install --quiet --disable-pip-version-check
 endif
 
-.PHONY: demo test check bench torture docs clean format
+.PHONY: demo test check matrix bench torture docs clean format
 
 demo: $(VENV)/.core
 	$(BIN)/trueline demo
@@ -23,6 +23,10 @@ check: $(VENV)/.test
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	PYTHONPATH=src $(BIN)/lint-imports
+
+# A short form of the tests with other kernels of BLAS, threads, locales, homes and Pythons.
+matrix: $(VENV)/.test
+	$(BIN)/python tests/matrix.py
 
 format: $(VENV)/.test
 	$(BIN)/ruff format .
@@ -38,7 +42,7 @@ docs: $(VENV)/.test
 	$(BIN)/python -m docs
 
 clean:
-	rm -rf $(VENV) demo-output
+	rm -rf $(VENV) $(VENV)-* demo-output
 	find src tests benchmarks docs -name __pycache__ -prune -exec rm -rf {} +
 
 # The core set is what a user of everything but Spark installs; the test set adds Spark and the tools.

@@ -7,6 +7,7 @@ import pytest
 from sklearn.datasets import load_iris
 from sklearn.svm import LinearSVC as Peer
 from sklearn.utils.estimator_checks import check_estimator
+from tolerances import EPS
 
 import trueline as tl
 
@@ -41,7 +42,7 @@ def test_dual_coordinates_and_interior_point_meet(data):
     inner = tl.LinearSVC(loss="hinge", method="interior", C=0.1, tol=1e-8).fit(X, y)
     assert dual.certificate_.proven and inner.certificate_.proven
     assert dual.certificate_.primal == pytest.approx(inner.certificate_.primal, rel=2e-6)
-    assert dual.certificate_.dual <= inner.certificate_.primal
+    assert dual.certificate_.dual <= inner.certificate_.primal * (1.0 + len(y) * EPS)
 
 
 def test_several_classes_saved_and_loaded(tmp_path):
