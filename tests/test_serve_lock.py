@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import multiprocessing
 import os
+import random
 import shutil
 import threading
+import time
 
 import pytest
 from serving import SPEC, Served, journal, rows, wait_for
@@ -280,3 +283,54 @@ def test_a_backup_that_cannot_be_used_leaves_nothing(tmp_path, raw):
     with pytest.raises((ModelError, UsageError)):
         Store(folder / "new.db", backup=str(backup))
     assert left_in(folder) == []
+
+
+def contend(names, backup, seed, acknowledged):
+    """Open the store under one of its names, commit a few rows, let go in order or as in a crash; many times."""
+    rng = random.Random(seed)
+    with open(acknowledged, "a") as told:
+        opened = 0
+        for life in range(400):
+            try:
+                store = Store(rng.choice(names), backup=str(backup) if rng.random() < 0.2 else None)
+            except (ModelError, UsageError):
+                time.sleep(0.002 * rng.random())
+                continue
+            os.close(os.open(f"{acknowledged.parent}/held", os.O_CREAT | os.O_EXCL))  # there is no other now
+            for k in range(rng.randrange(1, 4)):
+                if rng.random() < 0.3:
+                    with contextlib.suppress(OSError):
+                        os.unlink(f"{names[0]}.lock")
+                store.begin()
+                store.put("expired", [(1, f"{seed}-{life}-{k}", 0.0)])
+                store.seal()
+                store.commit()
+                told.write(f"{seed}-{life}-{k}\n")
+                told.flush()
+            os.unlink(f"{acknowledged.parent}/held")
+            (store.close if rng.random() < 0.5 else store.abandon)()
+            opened += 1
+            if opened == 15:
+                break
+
+
+def test_many_processes_on_one_store_under_many_names(tmp_path):
+    """With restores among them and the lock file removed at any moment: one at a time, and nothing is lost."""
+    backup = learned(tmp_path / "old.db", 3)
+    (tmp_path / "home").mkdir()
+    path = tmp_path / "home" / "s.db"
+    Store(path).close()
+    names = [path, path, linked(os.symlink, path), linked(os.link, path), linked(os.symlink, path.parent) / "s.db"]
+    context = multiprocessing.get_context("fork")
+    workers = [context.Process(target=contend, args=(names, backup, k, tmp_path / f"{k}.txt")) for k in range(3)]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join(120)
+        assert worker.exitcode == 0
+    said = [line for k in range(3) for line in (tmp_path / f"{k}.txt").read_text().split()]
+    store = Store(path)
+    found = [row[0] for row in store.run("SELECT id FROM expired")]
+    store.close()
+    assert sorted(found) == sorted(said) and len(said) > 40
+    assert not list((tmp_path / "home").glob("*.part"))
