@@ -79,7 +79,7 @@ class Opened:
         return dataclasses.replace(self, schema=dataclasses.replace(self.schema, missing=policy))
 
     def frames(
-        self, source: Any, extra: list[str], where: str | None = None
+        self, source: Any, extra: list[str] | None, where: str | None = None
     ) -> Iterator[tuple[pl.DataFrame, np.ndarray]]:
         """Each frame of a source with its design, columns in the record's order; NaN in rows without a prediction."""
         if self.form:

@@ -65,7 +65,7 @@ def predict(
     kept = options.names(keep)
     counts = Counts()
     frames = progress(
-        opened.frames(opened.naming(source), wanted(opened, kept), where), "predicting", lambda item: item[0].height
+        opened.frames(opened.naming(source), wanted(kept), where), "predicting", lambda item: item[0].height
     )
     rows = write_frames(predictions(opened, frames, kept, interval, counts), output, json=json)
     if counts.empty:
@@ -83,9 +83,9 @@ class Counts:
     empty: int = 0
 
 
-def wanted(opened: Any, kept: list[str] | None) -> list[str]:
-    """The input columns to read beside the model's: none means all."""
-    return [] if kept == ["all"] else list(kept or (opened.schema.names[:1] if opened.schema is not None else []))
+def wanted(kept: list[str] | None) -> list[str] | None:
+    """The input columns to read beside the model's; None means all."""
+    return None if kept == ["all"] else list(kept or ())
 
 
 def predictions(

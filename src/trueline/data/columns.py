@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..errors import DataError
+from .rounding import refuse_rounded
 
 if TYPE_CHECKING:
     import polars as pl
@@ -47,11 +48,11 @@ def kind_of(name: str, dtype: Any, *, describe: str = "the table") -> str:
     )
 
 
-def numbers(frame: pl.DataFrame, names: Sequence[str], kinds: Sequence[str], describe: str) -> np.ndarray:
-    """The columns as one C-ordered float64 array; null becomes NaN."""
+def numbers(frame: pl.DataFrame, names: Sequence[str], kinds: Sequence[str], describe: str, row: int = 0) -> np.ndarray:
+    """The columns as one C-ordered float64 array; null becomes NaN. ``row`` is the number of the first row."""
     if not names:
         return np.empty((frame.height, 0))
-    made = as_numbers(frame, names, kinds, describe)
+    made = as_numbers(frame, names, kinds, describe, row)
     if len(names) > _NARROW:
         if made.n_chunks() > 1:  # of text: Polars would put each column together first, at twice the cost of this
             return np.ascontiguousarray(np.array([column.to_numpy() for column in made], dtype=np.float64).T)
@@ -65,17 +66,22 @@ def numbers(frame: pl.DataFrame, names: Sequence[str], kinds: Sequence[str], des
     return X
 
 
-def as_numbers(frame: pl.DataFrame, names: Sequence[str], kinds: Sequence[str], describe: str) -> pl.DataFrame:
-    """These columns, all float64."""
+def as_numbers(
+    frame: pl.DataFrame, names: Sequence[str], kinds: Sequence[str], describe: str, row: int = 0
+) -> pl.DataFrame:
+    """These columns, all float64; whole numbers that would be rounded are refused."""
     import polars as pl
 
     schema = frame.schema
+    for name in names:
+        if schema[name] in (pl.Int64, pl.UInt64, pl.Int128):
+            refuse_rounded(frame.get_column(name), row, describe)
     if any(schema[name] != pl.Float64 for name in names):
-        return frame.select(_number(frame, schema[name], name, kind, describe) for name, kind in zip(names, kinds))
+        return frame.select(_number(frame, schema[name], name, kind, describe, row) for name, kind in zip(names, kinds))
     return frame if list(schema) == list(names) else frame.select(names)
 
 
-def _number(frame: pl.DataFrame, dtype: Any, name: str, kind: str, describe: str) -> pl.Expr:
+def _number(frame: pl.DataFrame, dtype: Any, name: str, kind: str, describe: str, row: int) -> pl.Expr:
     import polars as pl
 
     column = pl.col(name)
@@ -86,7 +92,7 @@ def _number(frame: pl.DataFrame, dtype: Any, name: str, kind: str, describe: str
         bad = (parsed.is_null() & text.is_not_null()).arg_max() or 0
         wanted = {"number": "numbers", "boolean": "true or false", "date": "dates"}[kind]
         raise DataError(
-            f"column {name!r} of {describe} is text ({text[int(bad)]!r} in row {int(bad) + 1}) where {wanted} are expected",
+            f"column {name!r} of {describe} is text ({text[int(bad)]!r} in row {row + int(bad) + 1}) where {wanted} are expected",
             where=name,
         )
     if found != "date":

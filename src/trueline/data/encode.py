@@ -216,7 +216,7 @@ class Encoder:
 
     def _block(self, frame: pl.DataFrame) -> Iterator[Block]:
         describe, row = self.source.describe, self._row
-        values = numbers(frame, self._plain, [self._kinds[name] for name in self._plain], describe)
+        values = numbers(frame, self._plain, [self._kinds[name] for name in self._plain], describe, row)
         complete = refuse_infinite(values, self._plain, row, describe)
         self._stray.see(frame, row)
         self._stray.see_dates(frame, row, self.source)
@@ -250,7 +250,7 @@ class Encoder:
         """Columns of numbers that are all there, where they lie; else None."""
         names = [*self._plain, *([] if self.target is None else [self.target])]
         kinds = [*(self._kinds[name] for name in self._plain), self._given_target.kind]
-        made = as_numbers(frame, names, kinds, self.source.describe)
+        made = as_numbers(frame, names, kinds, self.source.describe, self._row)
         columns = [made.get_column(name).to_numpy() for name in names]
         folds = None
         if self.rule is not None:

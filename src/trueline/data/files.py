@@ -11,7 +11,7 @@ import contextlib
 import glob
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -169,19 +169,32 @@ def delimited(told: Delimited) -> tuple[str | None, bool]:
     return told.separator or (";" if commas else None), commas
 
 
-def scan_files(paths: Sequence[str], kind: str, told: Delimited, formats: dict[str, str]) -> pl.LazyFrame:
-    """One lazy frame over files of one format; ``formats`` takes those of dates whose order was settled."""
+class Scan(NamedTuple):
+    """Files as a lazy frame, and for text formats how a column is read as it stands."""
+
+    lazy: pl.LazyFrame
+    as_text: Callable[[str], pl.LazyFrame] | None = None
+
+
+def json_types(paths: Sequence[str], formats: dict[str, str]) -> tuple[Any, list[pl.Expr]]:
+    """The schema of files of JSON lines, and what makes dates of their text."""
+    import polars as pl
+
+    schema = widened(pl.scan_ndjson(list(paths), infer_schema_length=INFERENCE_ROWS).collect_schema())
+    made = pl.scan_ndjson(list(paths), schema=schema)
+    return schema, date_columns(made.head(INFERENCE_ROWS).collect(), formats, made)
+
+
+def scan_files(paths: Sequence[str], kind: str, told: Delimited, formats: dict[str, str]) -> Scan:
+    """Files of one format; ``formats`` takes those of dates whose order was settled."""
     import polars as pl
 
     separator, commas = delimited(told)
     if kind == "parquet":
-        return pl.scan_parquet(list(paths), glob=False)
+        return Scan(pl.scan_parquet(list(paths), glob=False))
     if kind == "ipc":
-        return pl.scan_ipc(list(paths), glob=False) if _is_ipc_file(paths[0]) else pl.read_ipc_stream(paths[0]).lazy()
-    if kind == "ndjson":
-        lazy = pl.scan_ndjson(list(paths), infer_schema_length=INFERENCE_ROWS)
-        made = pl.scan_ndjson(list(paths), schema=widened(lazy.collect_schema()))
-        return made.with_columns(date_columns(made.head(INFERENCE_ROWS).collect(), formats, made))
+        indexed = _is_ipc_file(paths[0])
+        return Scan(pl.scan_ipc(list(paths), glob=False) if indexed else pl.read_ipc_stream(paths[0]).lazy())
     first = str(paths[0])
     chosen = separator or ("\t" if kind == "tsv" else ",")
     header = pl.read_csv(
@@ -203,11 +216,17 @@ def scan_files(paths: Sequence[str], kind: str, told: Delimited, formats: dict[s
     if text:
         head = made.select(text).head(INFERENCE_ROWS).collect()
         made = made.with_columns(text_numbers(head) + date_columns(head, formats, made))
-    if len(schema) > 1 and any(map(_has_blank_lines, paths)):
+    gaps = len(schema) > 1 and any(map(_has_blank_lines, paths))
+    if gaps:
         made = made.filter(filled())
+
+    def as_text(name: str) -> pl.LazyFrame:
+        cells = pl.scan_csv(list(paths), schema=dict.fromkeys(schema, pl.String()), **options).rename(meant)
+        return (cells.filter(filled()) if gaps else cells).select(name)
+
     if all(dtype == pl.String for dtype in schema.values()) and not made.head(1).collect().height:
         raise DataError(f"{first} has a header but no rows", where=first)
-    return made
+    return Scan(made, as_text)
 
 
 _BLANK = re.compile(rb"(?:^|\n)[ \t]*\r?\n")

@@ -18,6 +18,7 @@ from ..errors import DataError, TruelineError, UsageError
 from . import files, streams
 from .dates import parsed
 from .refusals import explain, sql_error, unknown_column
+from .rounding import Numerals
 from .tables import BLOCK_BYTES, BLOCK_ROWS, is_columns, table_of
 
 if TYPE_CHECKING:
@@ -44,9 +45,11 @@ class Source:
         paths: Sequence[str] = (),
         block_rows: int | None = None,
         formats: dict[str, str] | None = None,
+        numerals: Numerals | None = None,
     ) -> None:
         self.describe = describe
         self.formats: dict[str, str] = {} if formats is None else formats  # of dates whose order had to be settled
+        self._numerals = Numerals() if numerals is None else numerals
         self.rereadable = rereadable
         self.rows = rows
         self.paths = list(paths)
@@ -116,8 +119,10 @@ class Source:
         No rows at all are refused, unless ``empty`` says that there may be none.
         """
         rows = 0
+        as_read = set(self._given) - {name for kind, name, _ in self._steps if kind == "derive"}
         for frame in self._streamed():
             rows += frame.height
+            self._numerals.refuse(frame, [name for name in frame.columns if name in as_read], self.describe)
             if frame.height:
                 yield frame
             del frame  # or there would be one more while the next is made
@@ -313,12 +318,14 @@ def _open_path(path: str, block_rows: int | None, told: files.Delimited) -> Sour
 
 def _open_stream(stream: Any, describe: str, block_rows: int | None, told: files.Delimited) -> Source:
     formats: dict[str, str] = {}
+    numerals = Numerals()
     return Source(
         describe,
-        lambda: streams.read_stream(stream, describe, told, formats),
+        lambda: streams.read_stream(stream, describe, told, formats, numerals),
         rereadable=False,
         block_rows=block_rows,
         formats=formats,
+        numerals=numerals,
     )
 
 
@@ -331,15 +338,25 @@ def _open_files(paths: list[str], block_rows: int | None, told: files.Delimited)
     ]
 
     formats: dict[str, str] = {}
-    made: list[Any] = []
+    numerals = Numerals()
+    made: list[Any] = []  # types are found once
 
     def scans() -> Iterator[Any]:
         for k, (kind, members) in enumerate(groups):
-            if k == len(made):  # types are found once
-                made.append(files.scan_files(members, kind, told, formats))
-            yield made[k]
+            json = kind == "ndjson"
+            if k == len(made):
+                made.append(
+                    files.json_types(members, formats) if json else files.scan_files(members, kind, told, formats)
+                )
+            if not json:
+                numerals.renew(made[k].as_text)
+                yield made[k].lazy
+                continue
+            for path in members:
+                with open(path, "rb") as file:
+                    yield from streams.read_stream(file, path, told, formats, numerals, made[k])
 
-    opened = Source(describe, scans, paths=paths, block_rows=block_rows, formats=formats)
+    opened = Source(describe, scans, paths=paths, block_rows=block_rows, formats=formats, numerals=numerals)
     if set(kinds) <= {"parquet", "ipc"}:
         import polars as pl
 

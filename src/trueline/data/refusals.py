@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import csv
 import io
-import json
 import re
 import zlib
 from collections.abc import Iterator, Sequence
@@ -18,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import DataError, TruelineError, UsageError, nearest
+from .jsonlines import bad_line
 from .quotes import inner_quote, wrong_quotes
 
 # What Polars and the libraries of compression say of bytes that are not whole.
@@ -181,22 +181,11 @@ def _bad_line(path: str) -> DataError | None:
 
 
 def _bad_json(path: str) -> DataError | None:
-    """The first line of a file of JSON lines that is no object."""
+    """The first line of a file of JSON lines that is no object, or that names a key twice."""
     if not re.search(r"\.(ndjson|jsonl|json)(\.gz)?$", path.lower()) or not Path(path).is_file():
         return None
-    for number, line in enumerate(_lines(path), 1):
-        try:
-            good = not line.strip() or isinstance(json.loads(line), dict)
-        except ValueError:
-            good = False
-        if not good:
-            shown = line.strip().decode("utf-8", "replace")
-            shown = shown if len(shown) <= 30 else shown[:30] + "…"
-            return DataError(
-                f"line {number} of {path} is not a JSON object: {shown!r}; give one object a line",
-                where=f"{path}:{number}",
-            )
-    return None
+    refusals = (bad_line(line, path, number) for number, line in enumerate(_lines(path), 1))
+    return next((refusal for refusal in refusals if refusal is not None), None)
 
 
 def ragged(path: str) -> DataError | None:

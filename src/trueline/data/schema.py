@@ -216,9 +216,9 @@ class Schema:
             yield block
 
     def frames(
-        self, source: Any, *, extra: Sequence[str] = (), where: str | None = None
+        self, source: Any, *, extra: Sequence[str] | None = (), where: str | None = None
     ) -> Iterator[tuple[pl.DataFrame, Block]]:
-        """Each frame of a source, all its columns (or the input columns and ``extra``), with its design.
+        """Each frame of a source, the input columns and ``extra`` (None: all its columns), with its design.
 
         Under the policy "drop" a row that lacks an input is NaN in all its terms.
         """
@@ -230,7 +230,7 @@ class Schema:
         derived = [name for name, _ in self.derive]
         self.check_names([*opened.names, *derived], opened.describe)
         opened = opened.refine(derive=dict(self.derive), where=where, dates=self.formats)
-        if extra:
+        if extra is not None:
             opened = opened.refine(columns=list(dict.fromkeys([*self.names, *extra])))
         basis = self._basis() if self.formula is not None else None
         tail: Any = None
@@ -272,7 +272,7 @@ class Schema:
     def _raw(self, frame: pl.DataFrame, row: int, describe: str) -> tuple[np.ndarray, tuple[str, ...]]:
         """The design before any basis: final terms, or all levels where a formula goes on from them."""
         plain = [column for column in self.columns if column.kind != "category"]
-        values = numbers(frame, [c.name for c in plain], [c.kind for c in plain], describe)
+        values = numbers(frame, [c.name for c in plain], [c.kind for c in plain], describe, row)
         refuse_infinite(values, [c.name for c in plain], row, describe)
         terms = self.terms if self.formula is None else tuple(t for c in self.columns for t in c.raw_terms)
         if terms == tuple(c.name for c in plain):

@@ -31,8 +31,10 @@ from .files import (
     text_numbers,
     widened,
 )
+from .jsonlines import bad_line, refuse_repeated_keys, whole_numbers
 from .quotes import inner_quote, wrong_quotes
 from .refusals import explain, header_cells
+from .rounding import Numerals
 
 if TYPE_CHECKING:
     import polars as pl
@@ -42,8 +44,14 @@ _PAUSE_SECONDS = 0.05
 _LONGEST_ROW = 64 << 20  # bytes: 10,000 columns have a hundredth of it
 
 
-def read_stream(stream: Any, describe: str, told: Delimited, formats: dict[str, str]) -> Iterator[pl.DataFrame]:
-    """Frames from a byte stream of any format, as the bytes come."""
+def read_stream(
+    stream: Any, describe: str, told: Delimited, formats: dict[str, str], numerals: Numerals, types: Any = None
+) -> Iterator[pl.DataFrame]:
+    """Frames from a byte stream of any format, as the bytes come.
+
+    ``formats`` takes those of dates whose order was settled, ``numerals`` how a column of the last frame is read as text;
+    ``types`` are the schema and the dates of JSON lines, where they are known.
+    """
     import polars as pl
 
     separator, commas = delimited(told)
@@ -67,7 +75,7 @@ def read_stream(stream: Any, describe: str, told: Delimited, formats: dict[str, 
         raise no_text(head, describe)
     if kind != "ndjson":
         refuse_sparse_text(head[:4096], describe)
-    yield from _text_frames(head, pieces, describe, separator, commas, kind == "ndjson", formats)
+    yield from _text_frames(head, pieces, describe, separator, commas, kind == "ndjson", formats, numerals, types)
 
 
 def _text_frames(
@@ -78,15 +86,17 @@ def _text_frames(
     commas: bool,
     ndjson: bool,
     formats: dict[str, str],
+    numerals: Numerals,
+    types: Any,
 ) -> Iterator[pl.DataFrame]:
     import polars as pl
 
-    schema: Any = None
-    dates: Any = None
+    schema, dates = types or (None, None)
     numbers: Any = ()
     chosen = separator or ","
     options: dict[str, Any] = {}
     line = 1
+    rows = 0
     for text in _whole_lines(head, pieces, quoted=not ndjson):
         if not options and not ndjson:
             first, _, text = text.partition(b"\n")
@@ -111,6 +121,7 @@ def _text_frames(
                 schema = schema or widened(pl.read_ndjson(io.BytesIO(text), infer_schema_length=INFERENCE_ROWS).schema)
                 frame = pl.read_ndjson(io.BytesIO(text), schema=schema)
                 dates = date_columns(frame, formats) if dates is None else dates
+                refuse_repeated_keys(text, frame, describe, line)
                 frame = frame.with_columns(dates)
             else:
                 if schema is None:
@@ -132,6 +143,10 @@ def _text_frames(
                 raise marks from None
             if isinstance(error, DataError):
                 raise
+            lines = enumerate(text.split(b"\n"), line) if ndjson else ()
+            found = next((bad for number, one in lines if (bad := bad_line(one, describe, number))), None)
+            if found is not None:
+                raise found from None
             refusal = explain(
                 error,
                 describe=f"{describe} (between line {line} and {line + text.count(10)})",
@@ -139,9 +154,21 @@ def _text_frames(
             )
             raise refusal from None
         line += text.count(10)
+        numerals.renew(functools.partial(_as_text, text, None if ndjson else schema, options), rows)
+        rows += frame.height
         yield frame
     if schema is None:
         raise DataError(f"{describe} has a header but no rows", where=describe)
+
+
+def _as_text(text: bytes, schema: Any, options: dict[str, Any], name: str) -> pl.LazyFrame:
+    """One column of a piece as it stands there."""
+    import polars as pl
+
+    if schema is None:
+        return pl.LazyFrame({name: whole_numbers(text, name)}, schema={name: pl.String})
+    cells = pl.read_csv(text, schema=dict.fromkeys(schema, pl.String()), **options)
+    return (cells.filter(filled()) if len(schema) > 1 and has_blank_lines(text) else cells).lazy()
 
 
 def _marks(error: Exception, text: bytes, separator: str, describe: str, line: int) -> DataError | None:
@@ -185,7 +212,7 @@ def _decompressed(head: bytes, pieces: Iterator[bytes]) -> Iterator[bytes]:
             import zstandard
         except ImportError:
             raise DataError(
-                "zstd on standard input needs the package zstandard; give the file itself", where="-"
+                "zstd of JSON lines or on standard input needs the package zstandard; unpack it first", where="-"
             ) from None
         new = zstandard.ZstdDecompressor().decompressobj
     engine: Any = None

@@ -9,6 +9,7 @@ import numpy as np
 
 from ..errors import DataError, TruelineError, UsageError
 from .files import check_names
+from .rounding import refuse_integers, refuse_masked
 
 if TYPE_CHECKING:
     import polars as pl
@@ -35,6 +36,7 @@ def table_of(source: Any) -> tuple[Callable[[], Iterator[Any]], str, int | None,
     if isinstance(source, pl.DataFrame):
         return (lambda: iter([source])), "the Polars frame", source.height, True
     if isinstance(source, np.ndarray):
+        refuse_masked(source, "the array")
         return _array(source)
     if owner == "scipy" and hasattr(source, "tocsr"):
         return _sparse(source)
@@ -43,9 +45,10 @@ def table_of(source: Any) -> tuple[Callable[[], Iterator[Any]], str, int | None,
             frame = _from_pandas(source)
             return (lambda: iter([frame])), "the pandas frame", frame.height, True
         if isinstance(source, Mapping):
-            frame = pl.DataFrame({str(name): _plain_column(values) for name, values in source.items()})
+            frame = pl.DataFrame({str(name): _plain_column(str(name), values) for name, values in source.items()})
             return (lambda: iter([frame])), "the dictionary of columns", frame.height, True
         if isinstance(source, (list, tuple)):
+            _refuse_rounded_rows(source)
             frame = pl.DataFrame(source, infer_schema_length=None)
             return (lambda: iter([frame])), "the list of rows", frame.height, True
         if owner == "pyarrow" and hasattr(source, "to_batches") and hasattr(source, "num_rows"):
@@ -69,11 +72,27 @@ def table_of(source: Any) -> tuple[Callable[[], Iterator[Any]], str, int | None,
     )
 
 
-def _plain_column(values: Any) -> Any:
+def _refuse_rounded_rows(rows: Any) -> None:
+    """Refuse whole numbers of columns that Polars would make one of decimals."""
+    for name in rows[0] if rows and isinstance(rows[0], Mapping) else ():
+        _refuse_mixed(str(name), [row.get(name) for row in rows if isinstance(row, Mapping)], "the list of rows")
+
+
+def _refuse_mixed(name: str, values: Any, describe: str) -> set[type]:
+    """The types of the values; refuse whole numbers that would be rounded beside decimals, or that no integer holds."""
+    kinds = {type(value) for value in values} - {type(None)}
+    large = int in kinds and any(type(value) is int and not -(2**63) <= value < 2**63 for value in values)
+    if large or len(kinds) > 1:
+        refuse_integers(values, [name], describe)
+    return kinds
+
+
+def _plain_column(name: str, values: Any) -> Any:
     """A column as Polars takes it: it would refuse a list in which whole numbers and others are mixed."""
+    refuse_masked(values, f"column {name!r}")
     if not hasattr(values, "__len__") or isinstance(values, str):
         return [values]
-    kinds = {type(value) for value in values} - {type(None)} if isinstance(values, (list, tuple)) else set()
+    kinds = _refuse_mixed(name, values, "the dictionary of columns") if isinstance(values, (list, tuple)) else set()
     if len(kinds) > 1 and all(issubclass(kind, _NUMBERS) and kind is not bool for kind in kinds):
         return [None if value is None else float(value) for value in values]
     return values
@@ -89,7 +108,7 @@ def _from_pandas(frame: Any) -> pl.DataFrame:
     columns: dict[str, Any] = {}
     for place, name in enumerate(names):
         values = frame.iloc[:, place]
-        if values.dtype.kind in "fiub":  # without PyArrow, and without a copy
+        if isinstance(values.dtype, np.dtype) and values.dtype.kind in "fiub":  # without PyArrow, and without a copy
             columns[name] = pl.Series(name, values.to_numpy())
         else:
             columns[name] = pl.from_pandas(values)

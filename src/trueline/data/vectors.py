@@ -42,7 +42,7 @@ class Target:
             found = codes(frame.get_column(self.name), self.levels, grow=True)
             y = np.where(found < 0, np.nan, found).astype(float)
         else:
-            y = numbers(frame, [self.name], [self.kind], self.describe)[:, 0] + 0.0
+            y = numbers(frame, [self.name], [self.kind], self.describe, row)[:, 0] + 0.0
             refuse_infinite(y[:, None], [self.name], row, self.describe)
         if self.missing in MADE_UP and np.isnan(y).any():
             raise DataError(
@@ -63,7 +63,7 @@ class Weights:
         """The weights of some rows, the first of them number ``row``."""
         if self.name is None:
             return None
-        w = numbers(frame, [self.name], ["number"], self.describe)[:, 0]
+        w = numbers(frame, [self.name], ["number"], self.describe, row)[:, 0]
         refuse_infinite(w[:, None], [self.name], row, self.describe)
         if self.missing in MADE_UP and np.isnan(w).any():
             raise missing_value(self.name, np.isnan(w), row, self.describe)

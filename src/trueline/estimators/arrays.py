@@ -6,12 +6,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from sklearn.utils.validation import _check_sample_weight, check_is_fitted
+from sklearn.utils.validation import check_is_fitted
 
 from ..errors import DataError, UsageError
 from ..model.linear import LinearModel, as_terms, names
 from ..onepass.moments import LOST, Moments, overflowing, refuse_weights, vanishing
-from .checking import refuse_values, target_names, validate_data
+from .checking import check_weights, refuse_values, target_names, validate_data
 from .linearrecord import HoldsLinear
 from .sources import lazily
 
@@ -41,7 +41,7 @@ def checked_arrays(
         ensure_all_finite=False,
     )
     if sample_weight is not None:
-        sample_weight = _check_sample_weight(sample_weight, X, dtype=np.float64)
+        sample_weight = check_weights(sample_weight, X)
         refuse_weights(sample_weight)
         if not sample_weight.any():
             raise DataError("all weights are zero; at least one row needs a positive weight", where="sample_weight")

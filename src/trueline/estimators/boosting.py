@@ -7,13 +7,13 @@ from typing import Any
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import _check_sample_weight, check_is_fitted
+from sklearn.utils.validation import check_is_fitted
 
 from ..beyond.boosting import BoostingModel, boost, sort_columns
 from ..errors import DataError
 from ..onepass.moments import refuse_weights
 from ..report.plots import axes
-from .checking import validate_data
+from .checking import check_weights, validate_data
 from .loading import Saved
 from .parameters import Whole
 
@@ -62,7 +62,7 @@ class AdaBoost(Saved, ClassifierMixin, BaseEstimator):
             raise DataError(f"y has one class only ({self.classes_[0]!r}); a classifier needs two", where="y")
         weights = np.ones(len(y))
         if sample_weight is not None:
-            weights = _check_sample_weight(sample_weight, X, dtype=np.float64)
+            weights = check_weights(sample_weight, X)
             refuse_weights(weights)
             if not weights.any():
                 raise DataError("all weights are zero; at least one row needs a positive weight", where="sample_weight")

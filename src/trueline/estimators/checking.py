@@ -5,14 +5,20 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from sklearn.base import is_regressor
 from sklearn.utils import validation
 
 from ..data.refusals import FILL, in_words, unusable
+from ..data.rounding import refuse_integers, refuse_masked
 from ..errors import DataError
 
 
 def validate_data(estimator: Any, X: Any, y: Any = "no_validation", **rules: Any) -> Any:
-    """As scikit-learn's function of the same name; a value that it refuses is named by column and row."""
+    """As scikit-learn's function of the same name; a value that it refuses is named by column and row.
+
+    Masked entries, and whole numbers that float64 would round, are refused before they become numbers like others.
+    """
+    _refuse_lost(X, y, numeric=rules.get("y_numeric", False) or is_regressor(estimator))
     try:
         found = validation.validate_data(estimator, X, y, **rules)
     except (TypeError, ValueError):
@@ -30,11 +36,26 @@ def validate_data(estimator: Any, X: Any, y: Any = "no_validation", **rules: Any
 
 def check_array(X: Any, estimator: Any = None, **rules: Any) -> Any:
     """As scikit-learn's function of the same name; a value that it refuses is named by column and row."""
+    _refuse_lost(X)
     try:
         return validation.check_array(X, **rules)
     except (TypeError, ValueError):
         refuse_values(X, estimator)
         raise
+
+
+def check_weights(sample_weight: Any, X: Any, **rules: Any) -> np.ndarray:
+    """Sample weights as scikit-learn takes them, none of them masked."""
+    refuse_masked(sample_weight, "sample_weight")
+    return np.asarray(validation._check_sample_weight(sample_weight, X, dtype=np.float64, **rules))
+
+
+def _refuse_lost(X: Any, y: Any = "no_validation", *, numeric: bool = False) -> None:
+    refuse_masked(X, "X")
+    refuse_integers(X, (), "X")
+    refuse_masked(y, "y")
+    if numeric and not isinstance(y, str):
+        refuse_integers(y, ["y"], "y")
 
 
 def refuse_values(X: Any, estimator: Any = None, *, missing: bool = False) -> None:

@@ -9,12 +9,13 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator, DensityMixin
-from sklearn.utils.validation import _check_sample_weight, check_is_fitted
+from sklearn.utils.validation import check_is_fitted
 
 from ..beyond.density import COVARIANCES, NAMES, DensityModel, is_density
 from ..errors import DataError, UsageError
 from ..onepass.moments import refuse_weights
 from ..report.plots import axes
+from .checking import check_weights
 from .loading import Saved
 from .parameters import Checked, Number, OneOf, That
 from .tables import as_array, column_number, read_table
@@ -23,7 +24,7 @@ from .tables import as_array, column_number, read_table
 def checked_weights(sample_weight: Any, rows: int) -> np.ndarray:
     if sample_weight is None:
         return np.ones(rows)
-    weights = _check_sample_weight(sample_weight, np.empty((rows, 1)), dtype=np.float64)
+    weights = check_weights(sample_weight, np.empty((rows, 1)))
     refuse_weights(weights)
     if not weights.any():
         raise DataError("all weights are zero; at least one row needs a positive weight", where="sample_weight")

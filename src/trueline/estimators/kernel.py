@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils import check_random_state
-from sklearn.utils.validation import _check_sample_weight, check_is_fitted
+from sklearn.utils.validation import check_is_fitted
 
 from ..beyond.kernel import EXACT_ROWS, FORMS, KernelModel, fit_kernel
 from ..beyond.kernelperceptron import KernelPerceptronModel
@@ -15,7 +15,7 @@ from ..onepass.moments import refuse_weights
 from ..parts.kernels import KERNELS, similarity
 from ..report.plots import axes
 from .assigned import Shown
-from .checking import validate_data
+from .checking import check_weights, validate_data
 from .loading import Saved
 from .parameters import NONE, Number, OneOf, Part, Whole
 from .tasks import Classification
@@ -110,7 +110,7 @@ class KernelRegression(Shown, Saved, RegressorMixin, BaseEstimator):
         y = np.asarray(y, dtype=np.float64)
         weights = None
         if sample_weight is not None:
-            weights = _check_sample_weight(sample_weight, X, dtype=np.float64)
+            weights = check_weights(sample_weight, X)
             refuse_weights(weights)
         shape = similarity(self.kernel, gamma_of(self.gamma, X, weights), self.coef0, self.degree)
         record = fit_kernel(

@@ -7,14 +7,14 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator, RegressorMixin
-from sklearn.utils.validation import _check_sample_weight, check_is_fitted
+from sklearn.utils.validation import check_is_fitted
 
 from ..beyond.local import LocalModel, Settings
 from ..beyond.smoothing import KERNELS, RULES, SURFACES, choose, fit_local
 from ..errors import DataError, UsageError
 from ..model.linear import Interval, as_terms
 from ..report.plots import axes
-from .checking import validate_data
+from .checking import check_weights, validate_data
 from .loading import Saved
 from .parameters import Number, OneOf, That, Whole
 
@@ -124,7 +124,7 @@ class LocalRegression(Saved, RegressorMixin, BaseEstimator):
         y = np.asarray(y, dtype=np.float64)
         kept = None
         if sample_weight is not None:
-            sample_weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+            sample_weight = check_weights(sample_weight, X, ensure_non_negative=True)
             if not sample_weight.any():
                 raise DataError("all weights are zero; at least one row needs a positive weight", where="sample_weight")
             if (sample_weight == 0.0).any():

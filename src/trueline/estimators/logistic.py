@@ -8,14 +8,14 @@ from typing import Any
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, is_classifier
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import _check_sample_weight, check_is_fitted
+from sklearn.utils.validation import check_is_fitted
 
 from ..batch.methods import METHODS
 from ..engines import engine_of
 from ..errors import UsageError
 from ..model.iterated import fit_logistic
 from ..model.linear import LinearModel, as_terms
-from .checking import target_names, validate_data
+from .checking import check_weights, target_names, validate_data
 from .linearrecord import HoldsLinear
 from .parameters import NONE, Names, OneOf, Whole
 from .sources import lazily, paired, source_rows
@@ -59,7 +59,7 @@ class LinearRecord(HoldsLinear):
             estimator.feature_names_in_ = names
         kept["terms"] = getattr(self, "feature_names_in_", None)
         if sample_weight is not None:
-            sample_weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+            sample_weight = check_weights(sample_weight, X, ensure_non_negative=True)
         return X, y, sample_weight, kept
 
 

@@ -8,7 +8,7 @@ import numpy as np
 from sklearn.metrics import accuracy_score
 from sklearn.utils import ClassifierTags, check_random_state
 from sklearn.utils.multiclass import check_classification_targets, unique_labels
-from sklearn.utils.validation import _check_sample_weight, check_is_fitted
+from sklearn.utils.validation import check_is_fitted
 
 from ..beyond.network import OPTIMIZERS, NetworkModel, fit_network
 from ..errors import DataError, UsageError
@@ -16,7 +16,7 @@ from ..online import inputs
 from ..parts.activations import ACTIVATIONS, activation
 from ..parts.losses import loss
 from ..report.plots import axes
-from .checking import validate_data
+from .checking import check_weights, validate_data
 from .parameters import Flag, Number, OneOf, Part, Whole, available, numbers_of
 from .sources import lazily
 from .streaming import one_weight, unchanged_if_refused
@@ -171,7 +171,7 @@ class NeuralNetwork(Regression):
 
     def _fit_passes(self, X: Any, y: Any, sample_weight: Any) -> None:
         X, y = self._arrays(X, y, reset=True)
-        weights = None if sample_weight is None else _check_sample_weight(sample_weight, X, dtype=np.float64)
+        weights = None if sample_weight is None else check_weights(sample_weight, X)
         self._prepare(y)
         if _labelled(self) and len(np.unique(y)) < 2:
             raise DataError(

@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils.validation import _check_sample_weight
 
 from ..batch.activeset import gram_path
 from ..batch.lasso import LassoFit, LassoProblem, bridged, largest_penalty, penalty_grid
@@ -19,7 +18,7 @@ from ..model.linear import LinearModel
 from ..onepass.moments import Moments, refuse_weights
 from ..onepass.paths import moment_gram
 from .arrays import FromMoments
-from .checking import target_names, validate_data
+from .checking import check_weights, target_names, validate_data
 from .parameters import Flag, Number, OneOf, That, Whole, numbers_of
 
 SPARSE = ("csr", "csc")
@@ -53,7 +52,7 @@ def checked_weights(sample_weight: Any, X: Any) -> np.ndarray | None:
     """Weights as scikit-learn takes them; a single number weighs nothing."""
     if sample_weight is None or isinstance(sample_weight, numbers.Number):
         return None
-    weights = _check_sample_weight(sample_weight, X, dtype=np.float64)
+    weights = check_weights(sample_weight, X)
     refuse_weights(weights)
     if not weights.any():
         raise DataError("all weights are zero; at least one row needs a positive weight", where="sample_weight")

@@ -12,14 +12,14 @@ from typing import Any
 import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
-from sklearn.utils.validation import _check_sample_weight, check_is_fitted
+from sklearn.utils.validation import check_is_fitted
 
 from ..engines import engine_of
 from ..errors import DataError, UsageError, nearest
 from ..online.inputs import Overflow, refuse_bad_rows, weights
 from ..online.model import OnlineModel
 from ..parts import geometries, losses, penalties, rates
-from .checking import validate_data
+from .checking import check_weights, validate_data
 from .loading import Saved
 from .sources import check_source_options, paired
 
@@ -56,7 +56,7 @@ def checked_weights(given: Any, X: Any) -> np.ndarray | None:
     if given is None:
         return None
     try:
-        return _check_sample_weight(given, X, dtype=np.float64)  # type: ignore[no-any-return]
+        return check_weights(given, X)  # type: ignore[no-any-return]
     except ValueError:
         weights(given, X.shape[0])
         raise

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from ..data.refusals import in_words, refuse_values, unusable
+from ..data.rounding import refuse_integers, refuse_masked
 from ..errors import DataError
 
 LARGEST = 1e100  # squares and products of larger entries overflow
@@ -18,6 +19,8 @@ def matrix(X: Any) -> Any:
     if hasattr(X, "tocsr"):
         return X.tocsr() if X.dtype == np.float64 else X.tocsr().astype(np.float64)
     if not isinstance(X, np.ndarray) or X.dtype != np.float64:
+        refuse_masked(X, "X")
+        refuse_integers(X, (), "X")
         try:
             X = np.asarray(X)
             X = X.astype(np.float64)
@@ -55,6 +58,8 @@ def check_width(X: Any, width: int) -> None:
 
 def targets(y: Any, n: int, kind: str) -> np.ndarray:
     """Targets as float64, legal for the loss: 0/1 and booleans become ±1 where signs are wanted."""
+    refuse_masked(y, "y")
+    refuse_integers(y, ["y"], "y")
     try:
         y = np.asarray(y)
         y = np.ascontiguousarray(y, dtype=np.float64).reshape(-1)
@@ -106,6 +111,7 @@ def weights(given: Any, n: int) -> np.ndarray:
     """Importance weights as float64, or an empty array for none."""
     if given is None:
         return np.empty(0)
+    refuse_masked(given, "sample_weight")
     try:
         c = np.ascontiguousarray(given, dtype=np.float64).reshape(-1)
     except (TypeError, ValueError):

@@ -14,6 +14,7 @@ from typing import Any
 import msgspec
 import numpy as np
 
+from ..data.rounding import EXACT, exact, rounded
 from ..errors import DataError, UsageError, nearest
 
 LIMIT = 1e100
@@ -170,6 +171,8 @@ class Shape:
             raise DataError(
                 f"field {name!r} is {shown(value)}; give a finite number no larger than {LIMIT:g}", where=name
             )
+        if isinstance(value, int) and not -EXACT <= value <= EXACT and not exact(value):
+            raise rounded(name, value, "of this row")
         return float(value)
 
     def late(self, stored: bytes) -> dict[str, float]:
