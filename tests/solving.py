@@ -6,7 +6,7 @@ import warnings
 
 import numpy as np
 
-from trueline.batch.methods import NotProvenWarning
+from trueline.estimators.proofs import NotProvenWarning
 from trueline.estimators.minimize import minimize
 from trueline.parts.losses import loss as make_loss
 

@@ -13,7 +13,7 @@ from sklearn.utils.estimator_checks import check_estimator
 from tolerances import EPS
 
 import trueline as tl
-from trueline.batch.methods import NotProvenWarning
+from trueline.estimators.proofs import NotProvenWarning
 from trueline.certify.records import Status
 
 

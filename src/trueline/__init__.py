@@ -61,6 +61,7 @@ _NAMES = {
     "UsageError": "errors",
     "DataError": "errors",
     "ModelError": "errors",
+    "NotProvenWarning": "estimators.proofs",
     "set_threads": "threads",
 }
 

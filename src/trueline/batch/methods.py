@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from ..certify.records import Status
-from ..errors import UsageError, nearest, warn_caller
+from ..errors import UsageError, nearest
 from ..parts.penalties import L1, L2, Box, ElasticNet, GroupL1, NonNegative, Nothing
 from . import closed, coordinate, dualcoordinate, gradient, interior, newton, orthant, proximal
 from .blocks import block
@@ -202,10 +202,9 @@ def solve(
     tol: float = 1e-6,
     max_iter: int | None = None,
     callback: Any = None,
-    warn: bool = True,
     **options: Any,
 ) -> tuple[Outcome, str, str]:
-    """(outcome, method, why it was chosen); warns where the result is not proven."""
+    """(outcome, method, why it was chosen)."""
     why = "asked for"
     if method == "auto":
         method, why = choose(risk)
@@ -222,8 +221,6 @@ def solve(
         polish=_polish(method, risk), callback=callback,
     )  # fmt: skip
     outcome = advised(outcome, method, tol, separation(risk, outcome.point))
-    if warn:
-        warn_unproven(outcome)
     return outcome, method, why
 
 
@@ -295,12 +292,3 @@ def advised(outcome: Outcome, method: str, tol: float, separated: str) -> Outcom
         text = f"{method!r} ended with a relative gap of {certificate.relative_gap:.2g} above the tolerance {tol:g}; {remedy}"
         outcome.certificate = dataclasses.replace(certificate, advice=text)
     return outcome
-
-
-class NotProvenWarning(UserWarning):
-    """The result is the best found, but its gap is above the tolerance asked for."""
-
-
-def warn_unproven(outcome: Outcome) -> None:
-    if outcome.certificate.status in (Status.NOT_PROVEN, Status.DEGENERATE):
-        warn_caller(outcome.certificate.advice, NotProvenWarning)

@@ -15,6 +15,7 @@ from ..parts.losses import loss as make_loss
 from ..parts.penalties import penalty as make_penalty
 from .logistic import LinearRecord
 from .parameters import NONE, Number, Whole
+from .proofs import warn_unproven
 from .sources import lazily, paired
 
 
@@ -145,6 +146,7 @@ class GeneralizedRegression(LinearRecord, RegressorMixin, BaseEstimator):
                 tol=self.tol, max_iter=self.max_iter, **options,
             )  # fmt: skip
             self._adopt(record)
+            warn_unproven(record.certificate)
             return self
         X, y, sample_weight, kept = self._training_rows(
             X, y, sample_weight, target, source, accept_sparse=("csr", "csc"), dtype=[np.float64, np.float32],
@@ -170,6 +172,7 @@ class GeneralizedRegression(LinearRecord, RegressorMixin, BaseEstimator):
             **kept,
         )
         self._hold(record)
+        warn_unproven(record.certificate)
         return self
 
     def _link(self) -> str:

@@ -18,6 +18,7 @@ from ..model.linear import LinearModel, as_terms
 from .checking import check_weights, target_names, validate_data
 from .linearrecord import HoldsLinear
 from .parameters import NONE, Names, OneOf, Whole
+from .proofs import warn_unproven
 from .sources import lazily, paired, source_rows
 
 PEER_SOLVERS = ("lbfgs", "liblinear", "newton-cg", "newton-cholesky", "sag", "saga")
@@ -173,6 +174,7 @@ class LogisticRegression(LinearRecord, ClassifierMixin, BaseEstimator):
             **kept,
         )
         self._hold(record)
+        warn_unproven(record.certificate)
         return self
 
     def _fit_there(self, engine: Any, X: Any, y: Any, sample_weight: Any, target: Any, source: dict[str, Any]) -> Any:
@@ -193,6 +195,7 @@ class LogisticRegression(LinearRecord, ClassifierMixin, BaseEstimator):
             **options,
         )
         self._adopt(record)
+        warn_unproven(record.certificate)
         return self
 
     def _penalty(self) -> tuple[float, float]:

@@ -14,6 +14,7 @@ from ..model.iterated import fit_margin
 from ..model.linear import LinearModel
 from .logistic import LinearRecord
 from .parameters import NONE, Number, OneOf, Whole
+from .proofs import warn_unproven
 
 LOSSES = ("hinge", "squared_hinge")
 PENALTIES = ("l1", "l2")
@@ -119,6 +120,7 @@ class LinearSVC(LinearRecord, ClassifierMixin, BaseEstimator):
             **kept,
         )
         self._hold(record)
+        warn_unproven(record.certificate)
         return self
 
     def _refuse(self) -> None:

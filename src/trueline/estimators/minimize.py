@@ -17,6 +17,7 @@ from ..parts.losses import LOSSES
 from ..parts.losses import loss as make_loss
 from ..parts.penalties import PENALTIES
 from ..parts.penalties import penalty as make_penalty_part
+from .proofs import warn_unproven
 
 
 @dataclasses.dataclass
@@ -187,6 +188,7 @@ def _solved(
     else:
         extra = {"search": step, "rate": rate} if method == "gradient" else {}
         outcome, method, why = solve(risk, method, start=start, **extra, **rules)
+    warn_unproven(outcome.certificate)
     coef, constant = risk.design.split(outcome.point.theta)
     coef = np.where(outcome.point.theta[: risk.design.d] == 0.0, 0.0, coef)
     return Solution(coef, constant, method, why, outcome.certificate, outcome.trace, classes, alpha, objective)

@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator, RegressorMixin
-from sklearn.exceptions import ConvergenceWarning
 
 from ..batch.activeset import gram_path
 from ..batch.lasso import LassoFit, LassoProblem, bridged, largest_penalty, penalty_grid
@@ -20,6 +19,7 @@ from ..onepass.paths import moment_gram
 from .arrays import FromMoments
 from .checking import check_weights, target_names, validate_data
 from .parameters import Flag, Number, OneOf, That, Whole, numbers_of
+from .proofs import NotProvenWarning, warn_unproven
 
 SPARSE = ("csr", "csc")
 
@@ -59,11 +59,11 @@ def checked_weights(sample_weight: Any, X: Any) -> np.ndarray | None:
     return weights
 
 
-def warn_unproven(name: str, fit: LassoFit) -> None:
+def warn_worst(name: str, fit: LassoFit) -> None:
     relative = fit.gaps.relative
     worst = int(np.argmax(relative)) if relative.size else 0
     if relative.size and relative[worst] > fit.tolerance:
-        warn_caller(f"{name}: at alpha={fit.alphas[worst]:.6g} the {fit.certificate(worst)}", ConvergenceWarning)
+        warn_caller(f"{name}: at alpha={fit.alphas[worst]:.6g} the {fit.certificate(worst)}", NotProvenWarning)
 
 
 class SparseLinear(FromMoments, RegressorMixin, BaseEstimator):
@@ -97,9 +97,7 @@ class SparseLinear(FromMoments, RegressorMixin, BaseEstimator):
         self._hold(record, one_target)
         self.dual_gap_ = float(np.ravel(gap)[0]) if one_target else np.asarray(gap)
         self.n_iter_ = int(np.ravel(passes)[0]) if one_target else [int(p) for p in passes]
-        certificate = record.certificate
-        if certificate is not None and not certificate.proven:
-            warn_caller(f"{type(self).__name__}: {certificate}", ConvergenceWarning)
+        warn_unproven(record.certificate, type(self).__name__)
 
     def _adopt(self, record: LinearModel) -> None:
         super()._adopt(record)

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import numbers
-import warnings
 from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator, RegressorMixin
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
 from ..beyond.outliers import fit_mixture, outlier_probability
@@ -21,6 +19,7 @@ from ..report.plots import axes
 from .checking import validate_data
 from .logistic import LinearRecord
 from .parameters import NONE, Names, Number, OneOf, Whole, numbers_of
+from .proofs import warn_unproven
 from .sources import refuse_there
 
 
@@ -59,8 +58,7 @@ class StrayProof(LinearRecord, RegressorMixin, BaseEstimator):
         intercept = float(theta[d]) if estimator.fit_intercept else 0.0
         read = self.__dict__.pop("_read")
         terms = as_terms(read["terms"], d)
-        if not certificate.proven:
-            warnings.warn(f"{type(self).__name__}: {certificate}", ConvergenceWarning, stacklevel=3)
+        warn_unproven(certificate, type(self).__name__)
         return LinearModel(
             terms, theta[:d], intercept, (read["target"],), read.get("schema"), certificate=certificate,
             statistics=statistics,

@@ -33,7 +33,7 @@ from .penalised import (
     from_gram,
     largest_first,
     told_objective,
-    warn_unproven,
+    warn_worst,
 )
 from .sources import paired
 from .sparsecv import ElasticNetCV, LassoCV
@@ -71,7 +71,7 @@ def lasso_path(
     l1_ratio, positive
         As in scikit-learn's enet_path.
     tol : float
-        The largest relative gap that counts as solved. A ConvergenceWarning states the gap where it is not reached.
+        The largest relative gap that counts as solved. A NotProvenWarning states the gap where it is not reached.
     fit_intercept : bool
         False, as in scikit-learn's lasso_path: centre first, or set it, and the gaps stay valid with the intercept.
 
@@ -114,7 +114,7 @@ def lasso_path(
     else:
         alphas = largest_first(alphas)
     fit = problem.solve(y, alphas, l1_ratio, positive=positive, tolerance=tol)
-    warn_unproven("lasso_path", fit)
+    warn_worst("lasso_path", fit)
     return alphas, fit.coefs, np.maximum(fit.gaps.gap, 0.0)
 
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from ..batch.methods import advised, warn_unproven
+from ..batch.methods import advised
 from ..batch.risk import Outcome, Point, Risk, run
 from ..errors import UsageError
 from ..online import state
@@ -41,9 +41,7 @@ def stochastic(
     refuse(risk)
     most = 50 if max_iter is None else max_iter
     outcome = run(risk, epochs(risk, start, rate), stop=stop, tol=tol, max_iter=most, callback=callback)
-    outcome = advised(outcome, "stochastic", tol, "")
-    warn_unproven(outcome)
-    return outcome
+    return advised(outcome, "stochastic", tol, "")
 
 
 def epochs(risk: Risk, start: np.ndarray, rate: float | None) -> Iterator[Point]:

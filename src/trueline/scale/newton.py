@@ -16,7 +16,7 @@ import numpy as np
 from ..batch.design import Design
 from ..batch.duality import solve_symmetric
 from ..batch.gradient import Patience, full_gradient, rounding
-from ..batch.methods import advised, make_penalty, warn_unproven
+from ..batch.methods import advised, make_penalty
 from ..batch.risk import Point, Risk, run
 from ..errors import UsageError
 from ..onepass.moments import Moments
@@ -212,7 +212,6 @@ def minimise(
     if classes and not alpha and risk.margin > 0.0:
         separated = "the classes are separable: some plane has every example on its right side, and the loss falls for ever along it"
     outcome = advised(outcome, "newton", tol, separated)
-    warn_unproven(outcome)
     coef, intercept = design.split(outcome.point.theta)
     statistics = {
         "n": moments.n,
