@@ -44,7 +44,7 @@ def block(risk: Risk, start: np.ndarray) -> Iterator[Point]:
     formed = risk.size <= CHUNK
     H: np.ndarray | None = None
     own: list[np.ndarray] = []
-    patience = Patience()
+    patience = Patience(risk)
     while True:
         yield point
         h = point.curvature

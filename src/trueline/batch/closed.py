@@ -21,7 +21,7 @@ def normal(risk: Risk, start: np.ndarray) -> Iterator[Point]:
     """The normal equations by Cholesky."""
     point = risk.point(np.zeros(risk.size))
     matrix = risk.hessian(point)
-    risk._lipschitz = dense.spectral_norm(matrix - np.diag(risk.penalty.l2))
+    risk._largest = dense.spectral_norm(matrix)
     while True:
         g = full_gradient(risk, point)
         following = risk.point(point.theta - solve_symmetric(matrix, g))
@@ -63,7 +63,7 @@ def _stacked(risk: Risk) -> np.ndarray:
     rows = np.zeros((len(held), risk.size))
     rows[np.arange(len(held)), held] = np.sqrt(risk.penalty.l2[held])
     stacked = np.vstack([X, rows])
-    risk._lipschitz = dense.spectral_norm(X) ** 2 if X.size <= 1_000_000 else float("nan")
+    risk._largest = dense.spectral_norm(stacked) ** 2 if X.size <= 1_000_000 else float("nan")
     return stacked
 
 

@@ -87,8 +87,8 @@ def by_gram(risk: Risk, start: np.ndarray) -> Iterator[Point]:
     H = None
     if quadratic:
         H = risk.loss_hessian(point)
-        risk._lipschitz = dense.spectral_norm(H)
-    patience = Patience()
+        risk._largest = dense.spectral_norm(H + np.diag(penalty.l2))
+    patience = Patience(risk)
     while True:
         yield point
         if H is None or not quadratic:

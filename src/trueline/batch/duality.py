@@ -92,6 +92,15 @@ def upper_conjugate_sum(loss, ca, y, c, offset, score):
     return total
 
 
+def floor_value(risk: Risk) -> float:
+    """The value of the dual point a = 0, which holds whatever the penalty; −∞ where slopes never reach 0."""
+    if not (hasattr(risk.loss, "conjugate") and hasattr(risk.loss, "slope_range")):
+        return -math.inf
+    zero = np.zeros(len(risk.c))
+    value = -float(conjugate_sum(risk.loss, zero, risk.y, risk.c, NO_OFFSET, 0, len(zero)))
+    return value if math.isfinite(value) else -math.inf
+
+
 def dual_value(risk: Risk, point: Point) -> tuple[float, np.ndarray | None]:
     """(value, −X̃ᵀ(c∘a)) of the dual point that belongs to this point; −∞ if none was found."""
     if point.dual is not None and point.dual_z is not None:

@@ -1,7 +1,7 @@
 """Gradient descent, θ ← θ − η∇E(θ): constant step, exact line search or backtracking.
 
-On a quadratic a constant step converges exactly when 0 < η < 2/λ_max; the best is 2/(λ_max + λ_min). The exact
-search is closed for quadratics and a safeguarded Newton iteration in one variable otherwise: both are the same
+On a quadratic a constant step converges exactly when 0 < η < 2/λ_max, and 1/λ_max does so on every convex loss whose
+curvature is bounded. The exact search is closed for quadratics and a safeguarded Newton iteration in one variable otherwise: both are the same
 iteration, which on a quadratic ends after one step.
 """
 
@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from numbers import Real
 
 import numpy as np
 
-from .. import dense
 from ..errors import UsageError, nearest
-from .risk import Point, Risk, largest_eigenvalue
+from .risk import Point, Risk
 
 SEARCHES = ("backtracking", "exact", "constant")
 
@@ -56,27 +56,30 @@ def backtrack(
     risk: Risk, point: Point, direction: np.ndarray, image: np.ndarray, slope: float, step: float = 1.0
 ) -> Point | None:
     """The first of step, step/2, … with a sufficient decrease; None when rounding hides any."""
-    slack = rounding(point)  # near the optimum the decrease is below what the sum of the losses can show
     while step > 1e-14:
         trial = along(risk, point, direction, image, step)
-        if trial.objective <= point.objective + 1e-4 * step * slope + slack:
-            return trial
-        if foreseen(point, trial, image, step, slope):
+        # Near the optimum the decrease is below what the sum of the losses can show: there the slopes tell.
+        hidden = 4e-16 * math.sqrt(len(trial.scores)) * (abs(point.loss) + abs(point.penalty))
+        if abs(trial.objective - point.objective) <= hidden:
+            if foreseen(risk, point, trial, image, step, slope):
+                return trial
+        elif trial.objective <= point.objective + 1e-4 * step * slope:
             return trial
         step *= 0.5
     return None
 
 
-def foreseen(point: Point, trial: Point, image: np.ndarray, step: float, slope: float) -> bool:
+def foreseen(risk: Risk, point: Point, trial: Point, image: np.ndarray, step: float, slope: float) -> bool:
     """Whether slopes show a decrease that the rounding of a long sum of losses hides.
 
     By convexity E(θ) − E(θ + tΔ) ≥ −t·∇f(θ + tΔ)·Δ + Ω(θ) − Ω(θ + tΔ), and on a quadratic 0.8·t·slope of it is enough
-    for a tenth of the decrease promised. Without this full steps near the optimum are halved for nothing.
+    for a tenth of the decrease promised. Without this full steps near the optimum are halved for nothing, and steps that
+    are too long are taken.
     """
-    hidden = 4e-16 * math.sqrt(len(trial.scores)) * (abs(point.loss) + abs(point.penalty))
-    if not abs(trial.objective - point.objective) <= hidden:
-        return False
-    return point.penalty - trial.penalty - step * float((trial.slope * image).sum()) >= 0.8 * step * slope
+    terms = trial.slope * image
+    noise = 4e-16 * float(np.abs(terms).sum())
+    fall = risk.penalty.difference(point.theta, trial.theta) - step * float(terms.sum())
+    return fall >= 0.8 * step * slope - step * noise
 
 
 def rounding(point: Point) -> float:
@@ -85,39 +88,57 @@ def rounding(point: Point) -> float:
 
 
 class Patience:
-    """Says when a descent has ended: after a few steps in a row that no longer lower the objective."""
+    """Says when a descent has ended: after a few steps in a row that lower neither the objective nor its gradient.
 
-    def __init__(self, steps: int = 4) -> None:
-        self.steps = self.left = steps
+    Near the optimum the objective is constant to rounding long before its gradient is: the gradient then tells.
+    """
+
+    def __init__(self, risk: Risk, steps: int = 4) -> None:
+        self.risk, self.steps, self.left, self.least = risk, steps, steps, math.inf
 
     def over(self, before: Point, after: Point | None) -> bool:
         if after is None or np.array_equal(after.theta, before.theta):
             return True
-        self.left = self.steps if after.objective < before.objective - rounding(before) else self.left - 1
+        lower = after.objective < before.objective - rounding(before)
+        if not lower:
+            left = self.risk.penalty.stationarity(after.theta, self.risk.gradient(after))
+            norm = math.sqrt(float((left * left).sum()))
+            lower, self.least = norm < self.least, min(norm, self.least)
+        self.left = self.steps if lower else self.left - 1
         return self.left <= 0
 
 
-def gradient(risk: Risk, start: np.ndarray, search: str = "backtracking", rate: float | None = None) -> Iterator[Point]:
-    """Gradient descent; ``rate`` is the constant step (default 2/(λ_max + λ_min))."""
+def check_search(search: str, rate: float | None) -> None:
+    """Refuse a step rule that does not exist, and a rate without its rule."""
     if search not in SEARCHES:
-        raise UsageError(f"there is no step rule named {search!r}{nearest(search, SEARCHES)}", where="step")
+        raise UsageError(f"there is no step rule named {search!r}{nearest(str(search), SEARCHES)}", where="step")
+    if rate is not None and search != "constant":
+        raise UsageError(f"rate goes with step='constant', not with step={search!r}", where="rate")
+    if rate is not None and not (isinstance(rate, Real) and 0.0 < float(rate) < math.inf):
+        raise UsageError(f"rate is {rate!r}; a positive number is accepted", where="rate")
+
+
+def gradient(risk: Risk, start: np.ndarray, search: str = "backtracking", rate: float | None = None) -> Iterator[Point]:
+    """Gradient descent; ``rate`` is the constant step (default 1/λ_max).
+
+    Where nothing bounds the curvature the default step is that of the start, halved for good whenever it is too long.
+    """
     point = risk.point(start)
-    step = 1.0
+    step, free = 1.0, search == "backtracking"
+    largest = risk.largest_curvature()  # known afterwards, so that the certificate can state 2/λ_max
     if search == "constant":
-        largest = risk.lipschitz(point)
-        if not math.isfinite(largest):
-            raise UsageError("a constant step needs a loss with a curvature; choose step='backtracking'", where="step")
-        largest += float(risk.penalty.l2.max(initial=0.0))
-        smallest = float(risk.penalty.l2.min(initial=0.0))
-        if risk.size <= 256 and getattr(risk.loss, "name", "") == "squared":
-            smallest += max(0.0, float(dense.eigvalsh(risk.design.hessian(risk.c))[0]))
-        step = 2.0 / (largest + smallest) if rate is None else float(rate)
-    else:
-        risk.lipschitz()  # known afterwards, so that the certificate can state 2/λ_max
-    patience = Patience()
+        if rate is not None:
+            step = float(rate)
+        elif largest > 0.0:
+            step = 1.0 / largest
+        else:
+            search = "backtracking"
+            at = risk.lipschitz(point) + float(risk.penalty.l2.max(initial=0.0))
+            step = 1.0 / at if 0.0 < at < math.inf else 1.0
+    patience = Patience(risk, 50)  # the norm rises now and then, as steps are tried
     while True:
-        yield point
         descent = -full_gradient(risk, point)
+        yield point
         slope = -float(descent @ descent)
         if slope == 0.0:
             return
@@ -131,7 +152,7 @@ def gradient(risk: Risk, start: np.ndarray, search: str = "backtracking", rate: 
             step = exact_step(risk, point, descent, image)
             following: Point | None = along(risk, point, descent, image, step)
         else:
-            following = backtrack(risk, point, descent, image, slope, 2.0 * step)
+            following = backtrack(risk, point, descent, image, slope, 2.0 * step if free else step)
             step = 1.0 if following is None else _taken(point, following, descent)
         if following is None or patience.over(point, following):
             return
@@ -141,19 +162,3 @@ def gradient(risk: Risk, start: np.ndarray, search: str = "backtracking", rate: 
 def _taken(point: Point, following: Point, direction: np.ndarray) -> float:
     j = int(np.argmax(np.abs(direction)))
     return float((following.theta[j] - point.theta[j]) / direction[j])
-
-
-def smallest_curvature(risk: Risk) -> float:
-    """μ of the strong convexity that the penalty guarantees: E − E* ≤ ‖∇E‖²/(2μ)."""
-    return float(risk.penalty.l2.min(initial=math.inf))
-
-
-def admissible_step(risk: Risk) -> float:
-    """2/λ_max of the Hessian, the edge of the constant steps that converge."""
-    bound = risk.lipschitz()
-    if not math.isfinite(bound):
-        return math.nan
-    return 2.0 / (bound + float(risk.penalty.l2.max(initial=0.0)))
-
-
-__all__ = ["admissible_step", "backtrack", "exact_step", "full_gradient", "gradient", "largest_eigenvalue"]

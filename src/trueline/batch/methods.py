@@ -19,33 +19,38 @@ from ..parts.penalties import L1, L2, Box, ElasticNet, GroupL1, NonNegative, Not
 from . import closed, coordinate, dualcoordinate, gradient, interior, newton, orthant, proximal
 from .blocks import block
 from .design import Design
-from .risk import Outcome, Point, Risk, run
+from .risk import Outcome, Point, Risk, check_stop, run
 from .scaled import ScaledPenalty
 
 
 @dataclasses.dataclass(frozen=True)
 class Method:
-    """A generator of points, what it needs, its usual number of iterations and how often a dual point repays itself."""
+    """A generator of points, what it needs, its usual number of iterations and how often a dual point repays itself.
+
+    ``options`` are those that not every method takes, by the names of ``tl.minimize``.
+    """
 
     steps: Callable[..., Iterator[Point]]
     needs: tuple[str, ...]
     iterations: int
     every: int = 1
+    options: tuple[str, ...] = ("start",)
 
 
+SEARCHED = ("start", "step", "rate")
 METHODS: dict[str, Method] = {
-    "gradient": Method(gradient.gradient, ("differentiable", "smooth penalty"), 5000, 5),
-    "newton": Method(newton.newton, ("curvature", "smooth penalty"), 100),
-    "irls": Method(newton.irls, ("curvature", "smooth penalty", "matrix"), 100),
+    "gradient": Method(gradient.gradient, ("differentiable", "smooth penalty"), 5000, 5, SEARCHED),
+    "newton": Method(newton.newton, ("curvature", "smooth penalty"), 100, 1, (*SEARCHED, "decrement")),
+    "irls": Method(newton.irls, ("curvature", "smooth penalty", "matrix"), 100, 1, (*SEARCHED, "decrement")),
     "coordinate": Method(coordinate.coordinate, ("coordinates",), 1000),
     "block": Method(block, ("curvature", "known penalty"), 2000),
     "fista": Method(proximal.fista, ("differentiable",), 10_000, 10),
     "sparsa": Method(proximal.sparsa, ("differentiable",), 10_000, 10),
     "owlqn": Method(orthant.owlqn, ("differentiable", "no bounds or groups"), 2000, 5),
     "interior": Method(interior.interior, ("corner", "no bounds or groups", "matrix"), 200),
-    "normal": Method(closed.normal, ("squared", "smooth penalty", "matrix"), 3),
-    "qr": Method(closed.qr, ("squared", "smooth penalty", "dense"), 3),
-    "svd": Method(closed.svd, ("squared", "smooth penalty", "dense"), 3),
+    "normal": Method(closed.normal, ("squared", "smooth penalty", "matrix"), 3, 1, ()),
+    "qr": Method(closed.qr, ("squared", "smooth penalty", "dense"), 3, 1, ()),
+    "svd": Method(closed.svd, ("squared", "smooth penalty", "dense"), 3, 1, ()),
 }
 POLISHED = 2_000_000  # entries up to which Newton's last step is followed by as many as it takes
 POLISH, POLISH_LARGE = 8, 2  # such steps at most: a curvature that the last step has changed squares no error
@@ -193,6 +198,32 @@ def make_penalty(
     return made
 
 
+def refuse_options(name: str, risk: Risk, stop: str, given: dict[str, Any]) -> None:
+    """Refuse what this method does not take; ``given`` holds the options that the caller named."""
+    takes = METHODS[name].options
+    for option, value in given.items():
+        if option not in takes:
+            fit = [other for other, method in METHODS.items() if option in method.options]
+            raise UsageError(
+                f"method {name!r} takes no {option}= (given as {value!r}); leave it out, or use {' or '.join(map(repr, fit))}"
+                if option != "start"
+                else f"method {name!r} takes no start=: its answer does not depend on one; leave it out",
+                where=option,
+            )
+    if "step" in takes:
+        gradient.check_search(given.get("step", "backtracking"), given.get("rate"))
+    check_stop(stop)
+    if stop == "gradient" and not differentiable(risk.loss):
+        loss = getattr(risk.loss, "name", type(risk.loss).__name__)
+        raise UsageError(f"stop='gradient' needs a differentiable loss, which {loss!r} is not; use 'gap'", where="stop")
+    if stop == "decrement" and ("decrement" not in takes or risk.size > newton.LARGEST_MATRIX):
+        raise UsageError(
+            f"stop='decrement' needs method 'newton' or 'irls' and at most {newton.LARGEST_MATRIX} parameters, not "
+            f"{name!r} with {risk.size}; use stop='gap'",
+            where="stop",
+        )
+
+
 def solve(
     risk: Risk,
     method: str = "auto",
@@ -204,23 +235,28 @@ def solve(
     callback: Any = None,
     **options: Any,
 ) -> tuple[Outcome, str, str]:
-    """(outcome, method, why it was chosen)."""
+    """(outcome, method, why it was chosen); ``options`` are ``step`` and ``rate``, for the methods that take them."""
     why = "asked for"
     if method == "auto":
         method, why = choose(risk)
     refuse_unfit(method, risk)
     chosen = METHODS[method]
+    refuse_options(method, risk, stop, options)
     steps = dualcoordinate.steps if method == "coordinate" and not differentiable(risk.loss) else chosen.steps
     theta = np.zeros(risk.size) if start is None else start
     theta = np.clip(theta, risk.penalty.lower, risk.penalty.upper)
     if "curvature" in chosen.needs or method == "coordinate":
         theta = continued(risk, steps, theta)
     most = chosen.iterations if max_iter is None else max_iter
+    searched = {"search": options["step"]} if "step" in options else {}
+    searched |= {"rate": options["rate"]} if "rate" in options else {}
+    second = "decrement" in chosen.options
     outcome = run(
-        risk, steps(risk, theta, **options), stop=stop, tol=tol, max_iter=most, every=chosen.every,
-        polish=_polish(method, risk), callback=callback,
+        risk, steps(risk, theta, **searched), stop=stop, tol=tol, max_iter=most, every=chosen.every,
+        polish=_polish(method, risk),
+        decrement=second and risk.size <= newton.LARGEST_MATRIX and risk.design.n < newton.SAMPLE_FROM, callback=callback,
     )  # fmt: skip
-    outcome = advised(outcome, method, tol, separation(risk, outcome.point))
+    outcome = advised(outcome, method, tol, separation(risk, outcome.point), stop, options)
     return outcome, method, why
 
 
@@ -240,7 +276,7 @@ def continued(risk: Risk, steps: Callable[..., Iterator[Point]], theta: np.ndarr
         return theta
     delta = float(np.median(np.abs(risk.point(theta).scores - risk.y)))
     while delta > 2.0 * risk.loss.delta:
-        wider = dataclasses.replace(risk, loss=risk.loss._replace(delta=delta), _lipschitz=math.nan)
+        wider = dataclasses.replace(risk, loss=risk.loss._replace(delta=delta), _largest=math.nan)
         for point in itertools.islice(steps(wider, theta), STAGE):
             theta = point.theta
         delta *= 0.5
@@ -276,19 +312,44 @@ def _lead(scores: np.ndarray, y: np.ndarray) -> np.ndarray:
     return np.asarray(scores[every, y] - rest.max(axis=1))
 
 
-def advised(outcome: Outcome, method: str, tol: float, separated: str) -> Outcome:
+def advised(
+    outcome: Outcome,
+    method: str,
+    tol: float,
+    separated: str,
+    stop: str = "gap",
+    options: dict[str, Any] | None = None,
+) -> Outcome:
     """The outcome with a status that says what to do."""
-    certificate = outcome.certificate
+    certificate, text, status = outcome.certificate, "", outcome.certificate.status
     if separated:
         text = f"{separated}; add an L2 penalty or drop the columns that separate"
-        outcome.certificate = dataclasses.replace(certificate, status=Status.DEGENERATE, advice=text)
-    elif certificate.status is Status.NOT_PROVEN:
-        remedy = {
+        status = Status.DEGENERATE
+    elif status is Status.NOT_PROVEN or (outcome.reason in ("iterations", "stalled") and stop != "gap"):
+        remedy = too_long(outcome, options or {}) or {
             "iterations": "allow more iterations (max_iter), another method (method='auto') or a looser tol",
             "stalled": "rounding stops this method here: loosen tol or try method='auto'",
             "gradient": "the gradient is small but the gap is not: lower tol or stop='gap'",
             "decrease": "the decrease is small but the gap is not: lower tol or stop='gap'",
+            "decrement": "the decrement is small but the gap is not: lower tol or stop='gap'",
         }.get(outcome.reason, "loosen tol")
-        text = f"{method!r} ended with a relative gap of {certificate.relative_gap:.2g} above the tolerance {tol:g}; {remedy}"
-        outcome.certificate = dataclasses.replace(certificate, advice=text)
+        reached = f"ended with a relative gap of {certificate.relative_gap:.2g} above the tolerance {tol:g}"
+        if stop != "gap" and outcome.reason != stop:
+            reached = f"ended before stop={stop!r} was met at tol={tol:g}"
+        text = f"{method!r} {reached}; {remedy}"
+    if text:
+        outcome.certificate = dataclasses.replace(certificate, status=status, advice=text)
     return outcome
+
+
+def too_long(outcome: Outcome, options: dict[str, Any]) -> str:
+    """What to say of a constant step that is too long; nothing where it is not."""
+    rate, limit = options.get("rate"), outcome.certificate.largest_step
+    if rate is None:
+        return ""
+    shorter = "take a smaller rate, or step='backtracking'"
+    if rate >= limit:
+        return f"the step {rate:g} is beyond 2/λ_max = {limit:.3g}: {shorter}"
+    if not outcome.trace[-1].objective <= outcome.trace[0].objective or outcome.reason == "stalled":
+        return f"the step {rate:g} is too long here, the objective does not fall: {shorter}"
+    return ""

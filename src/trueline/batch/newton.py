@@ -15,43 +15,49 @@ import numpy as np
 from .._jit import kernel
 from .design import Design
 from .duality import conjugate_gradients, solve_symmetric
-from .gradient import Patience, backtrack, full_gradient
+from .gradient import Patience, along, backtrack, exact_step, full_gradient
 from .risk import Point, Risk
 
 LARGEST_MATRIX = 3000
+SHARP = 1e-10  # a decrement whose square is rounding
 SAMPLE_FROM = 20_000  # rows from which a sampled start repays itself
 
 
-def newton(risk: Risk, start: np.ndarray) -> Iterator[Point]:
-    """Damped Newton steps."""
-    sampled = sampled_start(risk, start)
-    matrix_fits = risk.size <= LARGEST_MATRIX
+def newton(risk: Risk, start: np.ndarray, search: str = "backtracking", rate: float | None = None) -> Iterator[Point]:
+    """Newton steps: damped by a line search, or a constant part of each (``rate``, 1 unless told otherwise)."""
+    sampled = sampled_start(risk, start) if search == "backtracking" else start
+    matrix_fits, long = risk.size <= LARGEST_MATRIX, risk.design.n >= SAMPLE_FROM
     point = risk.sweep(sampled, hessian=matrix_fits)
     # A start that is not yet the answer of a sample is far from the optimum: its dual point would be wasted work.
-    point.passing = matrix_fits and risk.design.n >= SAMPLE_FROM
-    patience = Patience()
+    point.passing = matrix_fits and long and search == "backtracking"
+    patience = Patience(risk)
     matrix: np.ndarray | None = None
-    weights, before = point.curvature, math.inf
+    weights, before, expected = point.curvature, math.inf, math.inf
     while True:
+        if matrix_fits and not long:
+            risk.newton_direction(point)
+            point.finished = point.decrement <= SHARP
         yield point
         g = full_gradient(risk, point)
         if matrix_fits:
             # On long inputs a Hessian that still shrinks the decrement tenfold a step is worth keeping.
-            if matrix is None or risk.design.n < SAMPLE_FROM or not point.decrement < 0.1 * before:
+            if not long or matrix is None or point.direction is not None or not expected < 0.1 * before:
+                direction = risk.newton_direction(point)
                 matrix, weights = risk.hessian(point), point.curvature
-            direction = -solve_symmetric(matrix, g)
+            else:
+                direction = -solve_symmetric(matrix, g)
         else:
             # An inexact step, tightened as the gradient falls, converges faster than linearly.
             accuracy = min(0.1, math.sqrt(float(np.linalg.norm(g))))
             held = point
             direction = conjugate_gradients(lambda v, at=held: risk.hessian_times(at, v), -g, accuracy, 200)
         slope = float(g @ direction)
-        point.decrement = before = math.sqrt(max(0.0, -slope))
+        before = math.sqrt(max(0.0, -slope))
         if not slope < 0.0:
             return
         following: Point | None = None
         line = tangent(point, weights) if matrix is not None and type(risk) is Risk else None
-        if risk.design.n >= SAMPLE_FROM and matrix is not None:
+        if long and matrix is not None and search == "backtracking":
             # The full step is nearly always taken here: look at it with all that the next iteration needs.
             following = risk.sweep(point.theta + direction, hessian=False)
             if not following.objective <= point.objective + 1e-4 * slope:
@@ -59,16 +65,30 @@ def newton(risk: Risk, start: np.ndarray) -> Iterator[Point]:
         if following is None:
             if not len(point.scores):  # used up for the line
                 point = risk.sweep(point.theta, hessian=False)
-            following = backtrack(risk, point, direction, risk.image(direction), slope)
+            following = searched(risk, point, direction, slope, search, rate)
         if following is None or patience.over(point, following):
             return
         if matrix is not None:
             if line is not None:
                 linearise(risk, point, following, direction, weights, matrix, line)
-            # The old Hessian stands in for the new one, which would cost a pass that the end may not need.
-            new = full_gradient(risk, following)
-            following.decrement = math.sqrt(max(0.0, float(new @ solve_symmetric(matrix, new))))
+            if long:
+                # The old Hessian foretells the decrement of the new one, which would cost a pass that the end may not need.
+                new = full_gradient(risk, following)
+                expected = math.sqrt(max(0.0, float(new @ solve_symmetric(matrix, new))))
+                following.finished = expected <= SHARP
         point = following
+
+
+def searched(
+    risk: Risk, point: Point, direction: np.ndarray, slope: float, search: str, rate: float | None
+) -> Point | None:
+    """The next point along a direction by the step rule; None where no step helps."""
+    image = risk.image(direction)
+    if search == "backtracking":
+        return backtrack(risk, point, direction, image, slope)
+    step = exact_step(risk, point, direction, image) if search == "exact" else 1.0 if rate is None else float(rate)
+    following = along(risk, point, direction, image, step)
+    return following if math.isfinite(following.objective) else None
 
 
 @kernel
@@ -111,25 +131,23 @@ def linearise(
         following.dual_z = -(risk.gradient(point) + matrix @ direction - risk.penalty.l2 * direction)
 
 
-def irls(risk: Risk, start: np.ndarray) -> Iterator[Point]:
-    """Iteratively reweighted least squares, halving towards the last point when the objective would rise."""
+def irls(risk: Risk, start: np.ndarray, search: str = "backtracking", rate: float | None = None) -> Iterator[Point]:
+    """Iteratively reweighted least squares: the way to each weighted solution is searched as Newton's is."""
     point = risk.point(start)
-    patience = Patience()
+    patience = Patience(risk)
     while True:
-        yield point
         linear = point.scores if risk.offset is None else point.scores - risk.offset
         right = risk.design.correlations(point.curvature * linear - point.slope)
-        matrix = risk.hessian(point)
-        direction = solve_symmetric(matrix, right) - point.theta
-        slope = float(full_gradient(risk, point) @ direction)
+        point.direction = solve_symmetric(risk.hessian(point), right) - point.theta
+        slope = float(full_gradient(risk, point) @ point.direction)
         point.decrement = math.sqrt(max(0.0, -slope))
+        point.finished = point.decrement <= SHARP
+        yield point
         if not slope < 0.0:
             return
-        following = backtrack(risk, point, direction, risk.image(direction), slope)
+        following = searched(risk, point, point.direction, slope, search, rate)
         if following is None or patience.over(point, following):
             return
-        new = full_gradient(risk, following)  # as in Newton's method, the old Hessian stands in for the new one
-        following.decrement = math.sqrt(max(0.0, float(new @ solve_symmetric(matrix, new))))
         point = following
 
 

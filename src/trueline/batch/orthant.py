@@ -35,12 +35,11 @@ def owlqn(risk: Risk, start: np.ndarray, memory: int = 10) -> Iterator[Point]:
     """Orthant-wise limited-memory quasi-Newton."""
     penalty = risk.penalty
     point = risk.point(start)
-    risk.lipschitz()
     pairs: deque[tuple[np.ndarray, np.ndarray]] = deque(maxlen=memory)
-    patience = Patience()
+    patience = Patience(risk)
     while True:
-        yield point
         smooth = risk.gradient(point) + penalty.l2 * point.theta
+        yield point
         pseudo = penalty.stationarity(point.theta, risk.gradient(point))
         if not pseudo.any():
             return
@@ -65,7 +64,7 @@ def owlqn(risk: Risk, start: np.ndarray, memory: int = 10) -> Iterator[Point]:
             if not pairs:
                 return
             pairs.clear()
-            patience = Patience()
+            patience = Patience(risk)
             continue
         s = following.theta - point.theta
         y = risk.gradient(following) + penalty.l2 * following.theta - smooth

@@ -60,11 +60,10 @@ def fista(risk: Risk, start: np.ndarray) -> Iterator[Point]:
 def sparsa(risk: Risk, start: np.ndarray, memory: int = 10) -> Iterator[Point]:
     """Proximal gradient with Barzilai–Borwein steps and a non-monotone acceptance."""
     point = risk.point(risk.penalty.prox(start, 0.0))
-    risk.lipschitz()
     rate, history = 1.0, [point.objective]
     while True:
-        yield point
         g = risk.gradient(point)
+        yield point
         while True:
             theta = risk.penalty.prox(point.theta - g / rate, 1.0 / rate)
             move = theta - point.theta

@@ -21,12 +21,11 @@ from ..certify.gap import gap_certificate, relative_gap
 from ..certify.records import GapCertificate, Status
 from ..errors import UsageError, nearest
 from .design import Design, row_chunks, standardised_block
-from .duality import dual_value
+from .duality import dual_value, floor_value, solve_symmetric
 from .scaled import ScaledPenalty
 
 LONG = 20_000  # rows from which one fused reading beats separate products
 BLOCK_ENTRIES = 100_000
-SHARP = 1e-10  # a Newton decrement whose square is rounding
 
 
 @kernel
@@ -75,7 +74,9 @@ class Point:
     dual: np.ndarray | None = None  # a method's own dual variables, where it has better ones than the slopes
     gradient: np.ndarray | None = None
     hessian: np.ndarray | None = None
-    decrement: float = math.nan
+    direction: np.ndarray | None = None  # −H⁻¹∇E by the Hessian of this point
+    decrement: float = math.nan  # √(gᵀH⁻¹g) by the Hessian of this point
+    finished: bool = False  # a further step would change nothing but rounding
     z: np.ndarray | None = None  # −X̃ᵀ(c∘a) of the dual point found here, and the gap it leaves: for screening
     gap: float = math.inf
     dual_z: np.ndarray | None = None  # −X̃ᵀ(c∘a) of ``dual``, where it is known without a pass
@@ -96,7 +97,7 @@ class Risk:
     loss: Any
     penalty: ScaledPenalty
     offset: np.ndarray | None = None
-    _lipschitz: float = math.nan
+    _largest: float = math.nan
 
     @property
     def size(self) -> int:
@@ -202,20 +203,57 @@ class Risk:
         """The same Hessian times a vector, for sizes at which the matrix itself is too large."""
         return self.design.correlations(point.curvature * self.design.scores(v)) + self.penalty.l2 * v
 
+    def newton_direction(self, point: Point) -> np.ndarray:
+        """−H⁻¹∇E by this point's own Hessian, formed once; the point keeps its length in H, the Newton decrement."""
+        if point.direction is None:
+            g = self.gradient(point) + self.penalty.l2 * point.theta
+            point.direction = -solve_symmetric(self.hessian(point), g)
+            point.decrement = math.sqrt(max(0.0, -float(g @ point.direction)))
+        return point.direction
+
+    @property
+    def curvature_bound(self) -> float:
+        """The most that the loss curves at any score; infinite where nothing bounds it."""
+        return float(self.loss.curvature_bound()) if hasattr(self.loss, "curvature_bound") else math.inf
+
     def lipschitz(self, point: Point | None = None) -> float:
         """λ_max of the Hessian of the mean loss: at any point (a bound), or at this point if there is no bound."""
-        bound = float(self.loss.curvature_bound()) if hasattr(self.loss, "curvature_bound") else math.inf
-        if math.isfinite(bound):
-            if math.isnan(self._lipschitz):
-                self._lipschitz = bound * largest_eigenvalue(self.design, self.c)
-            return self._lipschitz
+        if math.isfinite(self.curvature_bound):
+            if not self.penalty.l2.any():
+                return self.largest_curvature()
+            return self.curvature_bound * largest_eigenvalue(self.design, self.c)
         if point is None or not self.has_curvature:
             return math.inf
         return largest_eigenvalue(self.design, point.curvature)
 
+    def largest_curvature(self) -> float:
+        """λ_max of the Hessian of loss and L2 penalty together, a bound at any point; NaN where there is none.
+
+        Gradient descent with a constant step converges when the step is below 2/λ_max; for squared loss, only then.
+        """
+        if math.isnan(self._largest) and math.isfinite(self.curvature_bound):
+            # Of several classes each has the same penalty, and the bound holds for each.
+            l2 = self.penalty.l2[: self.design.size]
+            self._largest = largest_eigenvalue(self.design, self.curvature_bound * self.c, l2)
+        return self._largest
+
     def dual(self, point: Point) -> tuple[float, np.ndarray | None]:
         """(value, −X̃ᵀ(c∘a)) of the dual point that belongs to this point."""
         return dual_value(self, point)
+
+    def gradient_in_units(self, point: Point) -> np.ndarray:
+        """The smallest subgradient with respect to the coefficients and the intercept as the user reads them."""
+        design, penalty, g = self.design, self.penalty, self.gradient(point)
+        many = len(point.theta) // design.size
+        scale = np.tile(np.append(design.scale, [1.0] * design.intercept), many)
+        constant = g.reshape(many, -1)[:, -1:] if design.intercept else np.zeros((many, 1))
+        shift = np.tile(np.append(design.shift, [0.0] * design.intercept), (many, 1))
+        raw = scale * g + (shift * constant).ravel()
+        return penalty.in_units(scale).stationarity(point.theta / scale, raw)
+
+    def floor(self) -> float:
+        """−Σ c·V*(0): what no scores whatever go below, the value of the dual point 0; −∞ where it is not known."""
+        return floor_value(self)
 
     def null_value(self) -> float:
         """The objective at zero parameters: the yardstick of relative gaps."""
@@ -223,19 +261,28 @@ class Risk:
         return self.point(np.zeros(self.size), scores).objective
 
 
-def largest_eigenvalue(design: Design, h: np.ndarray, rounds: int = 30) -> float:
-    """λ_max of X̃ᵀ diag(h) X̃ by power iteration, with a margin for what has not converged."""
+def largest_eigenvalue(design: Design, h: np.ndarray, l2: np.ndarray | None = None) -> float:
+    """λ_max of X̃ᵀ diag(h) X̃ + diag(l2): of the matrix itself while it is small, by Lanczos' method beyond."""
     if design.size <= 256 and not design.sparse:
-        return float(dense.eigvalsh(design.hessian(h))[-1])
-    v = np.random.default_rng(0).normal(size=design.size)
-    size = 0.0
-    for _ in range(rounds):
-        v /= np.linalg.norm(v)
-        v = design.correlations(h * design.scores(v))
-        before, size = size, float(np.linalg.norm(v))
-        if size == 0.0 or abs(size - before) <= 1e-3 * size:
-            break
-    return 1.02 * size
+        matrix = design.hessian(h)
+        return float(dense.eigvalsh(matrix if l2 is None else matrix + np.diag(l2))[-1])
+    from scipy.sparse.linalg import LinearOperator, eigsh
+
+    size = design.size
+
+    def times(v: np.ndarray) -> np.ndarray:
+        v = np.ravel(v)
+        image = design.correlations(h * design.scores(v))
+        return image if l2 is None else image + l2 * v
+
+    if size <= 2:
+        return float(dense.eigvalsh(np.array([times(unit) for unit in np.eye(size)]))[-1])
+    first = np.random.default_rng(0).normal(size=size)
+    if not times(first).any():
+        return 0.0
+    operator = LinearOperator((size, size), matvec=times, dtype=np.float64)
+    found = eigsh(operator, 1, which="LA", v0=first, tol=1e-6, return_eigenvectors=False)
+    return float(found[-1]) * (1.0 + 1e-5)
 
 
 def length(v: np.ndarray) -> float:
@@ -250,7 +297,7 @@ class Step:
     iteration: int
     objective: float
     gap: float
-    gradient_norm: float
+    gradient_norm: float | None  # at this iteration's point; None where the method did not form its gradient
     passes: float
     seconds: float
 
@@ -265,7 +312,7 @@ class Outcome:
     reason: str
 
 
-STOPS = ("gap", "gradient", "decrease")
+STOPS = ("gap", "gradient", "decrease", "decrement")
 
 
 def check_stop(stop: str) -> None:
@@ -282,24 +329,29 @@ def run(
     max_iter: int = 1000,
     every: int = 1,
     polish: int = 0,
+    decrement: bool = False,
     callback: Any = None,
 ) -> Outcome:
     """Drive a method until its stop rule holds, it ends, its iterations run out, or Ctrl-C.
 
     ``every`` says how often a dual point is formed (it may cost a pass); the trace has every iteration. Up to ``polish``
-    steps follow the one that met the rule: where a step squares the error, they give all the digits.
+    steps follow the one that met the rule: where a step squares the error, they give all the digits. With ``decrement``
+    the certificate states Newton's, by the Hessian of the point returned.
     """
     check_stop(stop)
     started, null = time.perf_counter(), risk.null_value()
     trace: list[Step] = []
     best: Point | None = None
-    best_dual, best_norm, last, norm = -math.inf, math.inf, math.inf, math.nan
+    best_dual, best_norm, last = risk.floor(), math.inf, math.inf
     passes = risk.design.passes
     status, reason, iteration = None, "iterations", 0
 
+    def norm_of(point: Point) -> float:
+        return length(risk.penalty.stationarity(point.theta, risk.gradient(point)))
+
     def certify(point: Point) -> None:
-        nonlocal best, best_norm, best_dual, norm
-        norm = length(risk.penalty.stationarity(point.theta, risk.gradient(point)))
+        nonlocal best, best_norm, best_dual
+        norm = norm_of(point)
         value, point.z = risk.dual(point)
         point.gap = point.objective - value
         best_dual = max(best_dual, value)
@@ -308,41 +360,49 @@ def run(
         if (
             best is None
             or point.objective < best.objective - same
-            or (point.objective <= best.objective + same and norm <= best_norm)
+            or (point.objective <= best.objective + same and (norm <= best_norm or point.finished))
         ):
             best, best_norm = point, norm
 
+    def holds(point: Point, gap: float, decrease: float) -> bool:
+        """Whether the stop rule is met at this point."""
+        if stop == "gap":
+            return relative_gap(gap, point.objective, null) <= tol
+        if stop == "gradient":
+            return norm_of(point) <= tol and length(risk.gradient_in_units(point)) <= tol
+        if stop == "decrement":
+            risk.newton_direction(point)
+            return point.decrement <= tol
+        return 0.0 <= decrease <= tol
+
     try:
         for point in method:
-            due = iteration % every == 0 or iteration >= max_iter or stop == "gradient"
+            due = iteration % every == 0 or iteration >= max_iter
             if (due or best is None) and not (point.passing and iteration < max_iter):
                 certify(point)
             objective = point.objective
             gap = objective - best_dual
             seconds = time.perf_counter() - started
+            norm = norm_of(point) if stop == "gradient" or point.gradient is not None else None
             trace.append(Step(iteration, objective, gap, norm, risk.design.passes - passes, seconds))
             if callback is not None:
                 callback(trace[-1])
             decrease = (last - objective) / max(abs(objective), 1e-3 * abs(null)) if iteration else math.inf
             last = objective
-            if stop == "gap" and relative_gap(gap, objective, null) <= tol:
+            if holds(point, gap, decrease):
                 if best is not point:
                     certify(point)
-                reason = "gap"
-                if polish == 0 or iteration >= max_iter or point.decrement <= SHARP:
+                if stop != "gap":  # the point returned is the one at which the rule holds
+                    best, best_norm = point, norm_of(point)
+                reason = stop
+                if stop != "gap" or polish == 0 or iteration >= max_iter or point.finished:
                     break
                 polish -= 1
-            if stop == "gradient" and norm <= tol:
-                reason = "gradient"
-                break
-            if stop == "decrease" and 0.0 <= decrease <= tol:
-                reason = "decrease"
-                break
             if iteration >= max_iter:
                 break
             iteration += 1
         else:
-            reason = "stalled"
+            reason = reason if reason == stop else "stalled"
             if best is not point:
                 certify(point)
     except KeyboardInterrupt:
@@ -350,8 +410,10 @@ def run(
             raise
         status, reason = Status.INTERRUPTED, "interrupted"
     assert best is not None
-    if reason != "gap" and best is not point and status is None:
+    if reason != stop and best is not point and status is None:
         certify(point)
+    if decrement and status is None and math.isnan(best.decrement):
+        risk.newton_direction(best)
     certificate = gap_certificate(
         best.objective,
         best_dual,
@@ -359,12 +421,7 @@ def run(
         tol,
         gradient_norm=best_norm,
         newton_decrement=best.decrement,
-        largest_step=_largest_step(risk),
+        largest_step=2.0 / risk._largest if risk._largest > 0.0 else math.nan,
         status=status,
     )
     return Outcome(best, certificate, trace, reason)
-
-
-def _largest_step(risk: Risk) -> float:
-    """2/λ_max, where it is known without another look at the data."""
-    return 2.0 / risk._lipschitz if risk._lipschitz > 0.0 else math.nan

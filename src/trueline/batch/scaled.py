@@ -119,6 +119,17 @@ class ScaledPenalty:
         zero = np.zeros(size)
         return cls(zero, zero.copy(), np.full(size, -np.inf), np.full(size, np.inf))
 
+    def in_units(self, scale: np.ndarray) -> ScaledPenalty:
+        """The same penalty on w = θ/scale."""
+        own = dataclasses.replace(
+            self, l1=self.l1 * scale, l2=self.l2 * scale**2, lower=self.lower / scale, upper=self.upper / scale
+        )
+        if self.groups:  # a group shares one scale
+            own.strengths = self.strengths * np.array([scale[group[0]] for group in self.groups])
+        if self.part is not None and self.scale is not None:
+            own.scale = np.ones_like(self.scale)
+        return own
+
     # The arrays do not change once a problem has been put together, and these are asked for at every point.
 
     @functools.cached_property
@@ -160,6 +171,21 @@ class ScaledPenalty:
             total += float(strength) * float(np.linalg.norm(theta[group]))
         if self.part is not None:
             total += custom_value(self.part, theta, self.scale, self.weights)
+        return total
+
+    def difference(self, before: np.ndarray, after: np.ndarray) -> float:
+        """Ω(before) − Ω(after), taken coefficient by coefficient: two sums would hide a small one."""
+        total = float(
+            (self.l1 * (np.abs(before) - np.abs(after))).sum()
+            + (0.5 * self.l2 * (before - after) * (before + after)).sum()
+        )
+        for group, strength in zip(self.groups, self.strengths, strict=True):
+            one, two = before[group], after[group]
+            both = float(np.linalg.norm(one) + np.linalg.norm(two))
+            total += float(strength) * float((one - two) @ (one + two)) / both if both > 0.0 else 0.0
+        if self.part is not None:
+            total += custom_value(self.part, before, self.scale, self.weights)
+            total -= custom_value(self.part, after, self.scale, self.weights)
         return total
 
     def prox(self, theta: np.ndarray, step: float | np.ndarray) -> np.ndarray:

@@ -14,7 +14,7 @@ import numpy as np
 
 from .design import Design
 from .duality import solve_symmetric
-from .risk import Point, Risk, largest_eigenvalue
+from .risk import Point, Risk
 from .scaled import ScaledPenalty
 
 
@@ -85,11 +85,6 @@ class SoftmaxRisk(Risk):
         p, change = point.curvature, self.image(v)
         bent = p * (change - (p * change).sum(axis=1, keepdims=True)) * self.c[:, None]
         return self._back(bent) + self.penalty.l2 * v
-
-    def lipschitz(self, point: Point | None = None) -> float:
-        if math.isnan(self._lipschitz):
-            self._lipschitz = 0.5 * largest_eigenvalue(self.design, self.c)
-        return self._lipschitz
 
     def null_value(self) -> float:
         return math.log(self.classes)

@@ -334,7 +334,7 @@ def by_columns(risk: Risk, start: np.ndarray) -> Iterator[Point]:
     bound = float(risk.loss.curvature_bound()) if hasattr(risk.loss, "curvature_bound") else math.inf
     alive = np.ones(design.d, dtype=bool)
     point = profile_intercept(risk, risk.point(risk.penalty.prox(start, 0.0)))
-    working, effort, patience = WorkingSet(risk), 1.0, Patience()
+    working, effort, patience = WorkingSet(risk), 1.0, Patience(risk)
     while True:
         yield point
         alive &= ~settled(risk, point, norms, bound)

@@ -1,6 +1,7 @@
 """What batch solvers tell beside the gap: gradient norm, Newton decrement, largest step; and dual points on kinks.
 
-Solvers measure in columns of length 1, centred where a free constant stands beside them; so does this.
+Solvers measure in columns of length 1, centred where a free constant stands beside them, or in the columns as they are;
+so does this.
 """
 
 from __future__ import annotations
@@ -28,6 +29,10 @@ class Scaled(NamedTuple):
 
 
 def scaled(p: Problem) -> Scaled:
+    if not p.standardised:
+        W = np.vstack([p.W[:1] - p.shift @ p.W, p.W[1:]])  # the constant beside columns that are not centred
+        raw = p.Z + p.shift
+        return Scaled(raw, np.abs(raw), W, p.l1[:, None], p.l2[:, None])
     size = np.where((size := p.c @ p.Z**2) > 1e-26 * p.shift**2, size, 1.0)
     size = np.sqrt(
         size + p.l2 * ~(p.Z == 1).all(axis=0) / CURVE.get(p.loss, 1.0)
@@ -58,8 +63,9 @@ def steepness(out: Claims, p: Problem) -> None:
         zero = float(p.c @ loss_of(p.loss, p.f, 0.0 * s, p.t)[0])
         _decrement(out, p, g + L1 * np.sign(V), curve, rounding, max(abs(primal), 1e-3 * abs(zero)))
     if not math.isnan(proof.largest_step):
-        top = float(np.linalg.eigvalsh((B * p.c[:, None]).T @ B)[-1])
-        out.near("largest_step", 2.0 / (CURVE.get(p.loss, 1.0) * top), 0.01)
+        most = 0.5 if p.loss == "softmax" else CURVE.get(p.loss, 1.0)
+        top = float(np.linalg.eigvalsh(most * (B * p.c[:, None]).T @ B + np.diag(L2[:, 0]))[-1])
+        out.near("largest_step", 2.0 / top, 0.01)
 
 
 def _decrement(out: Claims, p: Problem, g: Rows, curve: Rows, rounding: float, scale: float) -> None:

@@ -47,6 +47,7 @@ class Problem(NamedTuple):
     l2: Rows
     positive: bool
     shift: Rows
+    standardised: bool = True  # whether the solver measured in columns of length 1
 
 
 class Rule(NamedTuple):
@@ -123,7 +124,8 @@ def problems(told: Given) -> tuple[list[Problem], float]:
     Z, c, up = np.insert(X, 0, 1.0, axis=1)[:, on], c / c.sum(), bool(said.get("positive"))
     shift = (c @ Z) * (np.arange(len(W)) > 0) * bool(said["fit_intercept"] and l1[0] == l2[0] == 0)
     moved = [np.vstack([w[:1] + shift @ w, w[1:]]) for w in weights]
-    every = [Problem(name, f, Z - shift, t, c, w, l1, l2, up, shift) for t, w in zip(targets, moved, strict=True)]
+    plain = (l1, l2, up, shift, bool(said.get("standardise", True)))
+    every = [Problem(name, f, Z - shift, t, c, w, *plain) for t, w in zip(targets, moved, strict=True)]
     return every, float(said.get("tolerance", 1e-6))
 
 

@@ -30,7 +30,7 @@ class GeneralizedRegression(LinearRecord, RegressorMixin, BaseEstimator):
     power, delta, quantile, epsilon : float
         The field of the loss that has it: Tweedie's power (1 < power < 2) or the power loss's, Huber's delta, the
         quantile, the half-width of the insensitive tube.
-    penalty : None, "l1", "l2", "elastic_net" or "nonnegative"
+    penalty : None, "l1", "l2", "elastic_net" or "nonnegative" (b ≥ 0 and nothing else: alpha plays no part)
     alpha, l1_ratio : float
         The penalty's strength and the share of L1 in the elastic net; the objective is the weighted mean loss plus it.
     fit_intercept : bool
@@ -108,7 +108,7 @@ class GeneralizedRegression(LinearRecord, RegressorMixin, BaseEstimator):
         return made
 
     def _penalty(self) -> Any:
-        fields = {"alpha": self.alpha} if self.penalty in ("l1", "l2", "elastic_net", "nonnegative") else {}
+        fields = {"alpha": self.alpha} if self.penalty in ("l1", "l2", "elastic_net") else {}
         if self.penalty == "elastic_net":
             fields["l1_ratio"] = self.l1_ratio
         return make_penalty(self.penalty, **fields)

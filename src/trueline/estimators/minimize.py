@@ -7,17 +7,17 @@ from typing import Any
 
 import numpy as np
 
-from ..batch.methods import STOCHASTIC, solve
+from ..batch.methods import METHODS, STOCHASTIC, refuse_options, solve
 from ..batch.problem import as_matrix, as_targets, as_vector, as_weights, build
 from ..batch.risk import Outcome, Risk, Step
 from ..certify.records import GapCertificate, Status
-from ..errors import UsageError
+from ..errors import UsageError, warn_caller
 from ..model.iterated import objective_of
 from ..parts.losses import LOSSES
 from ..parts.losses import loss as make_loss
 from ..parts.penalties import PENALTIES
 from ..parts.penalties import penalty as make_penalty_part
-from .proofs import warn_unproven
+from .proofs import NotProvenWarning
 
 
 @dataclasses.dataclass
@@ -32,6 +32,7 @@ class Solution:
     trace: list[Step]
     classes: np.ndarray | None = None
     alpha: float | None = None
+    ended: str = ""  # the stop rule that was met, or "iterations", "stalled" or "interrupted"
     objective: dict[str, Any] = dataclasses.field(default_factory=dict, repr=False)
 
     @property
@@ -82,7 +83,7 @@ def minimize(
     penalty: Any = None,
     method: str = "auto",
     *,
-    alpha: Any = 1.0,
+    alpha: Any = None,
     l1_ratio: float = 0.5,
     penalty_weights: Any = None,
     groups: Any = None,
@@ -95,7 +96,7 @@ def minimize(
     stop: str = "gap",
     tol: float = 1e-6,
     max_iter: int | None = None,
-    step: str = "backtracking",
+    step: str | None = None,
     rate: float | None = None,
     standardise: bool = True,
     callback: Any = None,
@@ -111,19 +112,24 @@ def minimize(
     penalty : None, "l1", "l2", "elastic_net", "group_l1", "nonnegative", "box", or a part of your own
     method : "auto", "gradient", "newton", "irls", "stochastic", "coordinate", "block", "fista", "sparsa", "owlqn",
         "interior", "normal", "qr" or "svd"
-    alpha : the penalty's strength; a sequence of them gives a warm-started path, a list of solutions
+    alpha : the penalty's strength (1 for "l1", "l2", "elastic_net" and "group_l1"; "nonnegative" means b ≥ 0 alone unless
+        alpha·Σb is asked for); a sequence of them gives a warm-started path, a list of solutions
     l1_ratio : the share of L1 in the elastic net
     penalty_weights : a factor of the penalty for each coefficient
-    groups : a label a column, for "group_l1" and "block"
+    groups : a label a column, for "group_l1"
     lower, upper : bounds on the coefficients, one for all or one each
     intercept : whether an unpenalised constant is fitted
     sample_weight, offset : one number a row
     start : a Solution, or (coefficients, intercept), to start from
-    stop : "gap" (relative duality gap ≤ tol), "gradient" (norm of the smallest subgradient) or "decrease" (relative
-        decrease of the objective). Whatever the rule, only a gap within tol is called proven.
+    stop : "gap" (relative duality gap ≤ tol), "gradient" (norm of the smallest subgradient, in your units and in the
+        solver's), "decrease" (relative decrease of the objective) or "decrement" (Newton's, √(gᵀH⁻¹g), of "newton" and
+        "irls"). Whatever the rule, only a gap within tol is called proven.
     max_iter : iterations allowed (each method has its own default)
-    step, rate : for "gradient": "backtracking", "exact" or "constant", and the constant step
-    standardise : work on standardised columns, so that their scale does not decide convergence; the problem is the same
+    step, rate : for "gradient", "newton" and "irls": "backtracking" (the default), "exact" or "constant", and the constant
+        step in the solver's coordinates: 1/λ_max for "gradient", the full step 1 for the others unless told otherwise.
+        For "stochastic": the first rate.
+    standardise : work on standardised columns, so that their scale does not decide convergence; the problem is the same.
+        ``rate``, ``gradient_norm`` and ``largest_step`` (2/λ_max) are those of the columns worked on
     callback : called with each line of the trace
 
     Returns
@@ -139,15 +145,26 @@ def minimize(
     (array([1.6]), 1.6, True)
     """
     options: dict[str, Any] = dict(parameters)
+    if rate is not None and step is None and method != STOCHASTIC:
+        step = "constant"
+    named = {"rate": rate, "step": step, "start": start}
+    named = {name: value for name, value in named.items() if value is not None}
+    if method == "auto":  # a start is a help to whatever method is taken, not a choice among them
+        named.pop("start", None)
+    if groups is not None and getattr(penalty, "name", penalty) != "group_l1":
+        raise UsageError("groups go with penalty='group_l1'; leave them out", where="groups")
+    if penalty_weights is not None and getattr(penalty, "name", penalty) in (None, "none", "box"):
+        raise UsageError("penalty_weights go with a penalty that has a strength; name one or leave them out")
     matrix = as_matrix(X)
     loss_part = _part(loss, LOSSES, make_loss, options)
     targets, classes = as_targets(y, loss_part, matrix.shape[0])
     weights = as_weights(sample_weight, matrix.shape[0])
     shift = None if offset is None else as_vector(offset, "offset", matrix.shape[0])
-    alphas = np.atleast_1d(np.asarray(alpha, dtype=float))
+    alphas = [None] if alpha is None else np.atleast_1d(np.asarray(alpha, dtype=float)).tolist()
     solutions: list[Solution] = []
+    standard = bool(standardise) and not (method == STOCHASTIC and penalty is not None)
     for strength in alphas:
-        given = {**options, "alpha": float(strength), "l1_ratio": l1_ratio}
+        given = {**options, "l1_ratio": l1_ratio} | ({} if strength is None else {"alpha": strength})
         penalty_part = _part(penalty, PENALTIES, make_penalty_part, given)
         unknown = given.keys() - {"alpha", "l1_ratio"}
         if unknown:
@@ -155,17 +172,18 @@ def minimize(
         risk = build(
             matrix, targets, loss_part, penalty_part, weights=weights, intercept=intercept,
             penalty_weights=penalty_weights, groups=groups, lower=lower, upper=upper, offset=shift,
-            standardise=standardise and not (method == STOCHASTIC and penalty is not None),
+            standardise=standard,
         )  # fmt: skip
         solutions.append(
             _solved(
-                risk, method, _start(solutions[-1] if solutions else start, risk), classes, float(strength),
+                risk, method, _start(solutions[-1] if solutions else start, risk), classes,
+                float(getattr(penalty_part, "alpha", 0.0)) if strength is None else strength, named,
                 objective=_told(loss_part, penalty_part, penalty_weights, lower, upper, fit_intercept=bool(intercept),
-                                tolerance=float(tol), offset=offset is not None),
-                stop=stop, tol=tol, max_iter=max_iter, callback=callback, step=step, rate=rate,
+                                tolerance=float(tol), offset=offset is not None, standardise=standard),
+                stop=stop, tol=tol, max_iter=max_iter, callback=callback,
             )
         )  # fmt: skip
-    return solutions if np.ndim(alpha) else solutions[0]
+    return solutions if alpha is not None and np.ndim(alpha) else solutions[0]
 
 
 def _solved(
@@ -174,24 +192,27 @@ def _solved(
     start: np.ndarray,
     classes: np.ndarray | None,
     alpha: float,
+    named: dict[str, Any],
     *,
     objective: dict[str, Any],
-    step: str,
-    rate: Any,
     **rules: Any,
 ) -> Solution:
     outcome: Outcome
     if method == STOCHASTIC:
         from .stochastic import stochastic
 
-        outcome, why = stochastic(risk, start, rate=rate, **rules), "asked for"
+        outcome, why = stochastic(risk, start, named, **rules), "asked for"
     else:
-        extra = {"search": step, "rate": rate} if method == "gradient" else {}
-        outcome, method, why = solve(risk, method, start=start, **extra, **rules)
-    warn_unproven(outcome.certificate)
+        if method in METHODS:
+            refuse_options(method, risk, rules["stop"], named)
+        searched = {name: value for name, value in named.items() if name != "start"}
+        outcome, method, why = solve(risk, method, start=start, **searched, **rules)
+    if outcome.certificate.advice:  # not proven, or proven though the stop rule was not met
+        warn_caller(outcome.certificate.advice, NotProvenWarning)
     coef, constant = risk.design.split(outcome.point.theta)
     coef = np.where(outcome.point.theta[: risk.design.d] == 0.0, 0.0, coef)
-    return Solution(coef, constant, method, why, outcome.certificate, outcome.trace, classes, alpha, objective)
+    told = (outcome.certificate, outcome.trace, classes, alpha, outcome.reason, objective)
+    return Solution(coef, constant, method, why, *told)
 
 
 def _told(loss: Any, penalty: Any, weights: Any, lower: Any, upper: Any, **more: Any) -> dict[str, Any]:

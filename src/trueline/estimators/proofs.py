@@ -29,5 +29,4 @@ def warn_unproven(certificate: Any, name: str = "") -> None:
     """Warn of a certificate that proves nothing, or not as much as was asked for."""
     status = getattr(certificate, "status", None)
     if status in (Status.NOT_PROVEN, Status.DEGENERATE):
-        said = certificate.advice or str(certificate)
-        warn_caller(f"{name}: {certificate}" if name else said, NotProvenWarning)
+        warn_caller(f"{name}: {certificate}" if name else certificate.advice or str(certificate), NotProvenWarning)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -35,13 +36,27 @@ def refuse(risk: Risk) -> None:
 
 
 def stochastic(
-    risk: Risk, start: np.ndarray, *, rate: float | None, max_iter: int | None, tol: float, stop: str, callback: Any
+    risk: Risk,
+    start: np.ndarray,
+    named: dict[str, Any],
+    *,
+    max_iter: int | None,
+    tol: float,
+    stop: str,
+    callback: Any,
 ) -> Outcome:
     """Run the engine under the batch driver; 50 epochs unless told otherwise."""
     refuse(risk)
+    rate = named.get("rate")
+    if "step" in named:
+        raise UsageError("method 'stochastic' takes no step=: its updates are implicit; leave it out", where="step")
+    if rate is not None and not (isinstance(rate, Real) and 0.0 < float(rate) < math.inf):
+        raise UsageError(f"rate is {rate!r}; a positive number is accepted", where="rate")
+    if stop == "decrement":
+        raise UsageError("stop='decrement' needs method 'newton' or 'irls', not 'stochastic'; use 'gap'", where="stop")
     most = 50 if max_iter is None else max_iter
     outcome = run(risk, epochs(risk, start, rate), stop=stop, tol=tol, max_iter=most, callback=callback)
-    return advised(outcome, "stochastic", tol, "")
+    return advised(outcome, "stochastic", tol, "", stop)
 
 
 def epochs(risk: Risk, start: np.ndarray, rate: float | None) -> Iterator[Point]:

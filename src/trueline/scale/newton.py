@@ -17,6 +17,7 @@ from ..batch.design import Design
 from ..batch.duality import solve_symmetric
 from ..batch.gradient import Patience, full_gradient, rounding
 from ..batch.methods import advised, make_penalty
+from ..batch.newton import SHARP
 from ..batch.risk import Point, Risk, run
 from ..errors import UsageError
 from ..onepass.moments import Moments
@@ -79,6 +80,9 @@ class RemoteRisk(Risk):
     def null_value(self) -> float:
         return self.null
 
+    def floor(self) -> float:
+        return -math.inf  # the rows are elsewhere
+
 
 def newton(
     risk: RemoteRisk, first: Point, matrix: np.ndarray | None, base: np.ndarray | None, always: bool
@@ -88,16 +92,19 @@ def newton(
     A Hessian that still shrinks the decrement tenfold a step is kept, as on one machine; ``matrix`` is one that is known
     from ``base``. A point that the step before has moved far gets its own in the same job, and all do with ``always``.
     """
-    point, patience, before = first, Patience(), math.inf
+    point, patience, before = first, Patience(risk), math.inf
     while True:
         if point.hessian is not None:
             matrix, base = point.hessian, point.theta
         assert matrix is not None and base is not None
         g = full_gradient(risk, point)
         direction = -solve_symmetric(matrix, g)
-        point.decrement = math.sqrt(max(0.0, -float(g @ direction)))
+        expected = math.sqrt(max(0.0, -float(g @ direction)))
+        point.finished = expected <= SHARP
+        if point.hessian is not None:  # the decrement is told by a point's own Hessian only
+            point.decrement = expected
         yield point
-        if point.hessian is None and not point.decrement < 0.1 * before:
+        if point.hessian is None and not expected < 0.1 * before:
             point.hessian = risk.at(point.theta, hessian=True).hessian
             assert point.hessian is not None
             matrix, base = point.hessian, point.theta
