@@ -6,8 +6,8 @@ import warnings
 
 import numpy as np
 
-from trueline.estimators.proofs import NotProvenWarning
 from trueline.estimators.minimize import minimize
+from trueline.estimators.proofs import NotProvenWarning
 from trueline.parts.losses import loss as make_loss
 
 N, D = 120, 6

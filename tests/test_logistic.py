@@ -13,8 +13,8 @@ from sklearn.utils.estimator_checks import check_estimator
 from tolerances import EPS
 
 import trueline as tl
-from trueline.estimators.proofs import NotProvenWarning
 from trueline.certify.records import Status
+from trueline.estimators.proofs import NotProvenWarning
 
 
 @pytest.fixture(scope="module")

@@ -10,9 +10,9 @@ import pytest
 from solving import problem, solved
 
 import trueline as tl
-from trueline.estimators.proofs import NotProvenWarning
 from trueline.certify.records import Status
 from trueline.estimators.minimize import minimize
+from trueline.estimators.proofs import NotProvenWarning
 
 
 def test_out_of_iterations_says_so_with_gap_and_advice():

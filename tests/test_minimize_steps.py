@@ -106,6 +106,8 @@ def test_nonnegative_means_nonnegative_and_nothing_else():
         assert np.abs(model.coef_ - nnls(X, y)[0]).max() <= 1e-6 * (1.0 + np.abs(found).max())
         box = solved(X, y, penalty="box", lower=-0.3, upper=0.2, intercept=False, tol=1e-13)
         assert box.certificate.primal == pytest.approx(0.5 * np.mean((y - X @ box.coef) ** 2), rel=1e-12)
+    free, wide = solved(X, 9 * y, tol=1e-13), solved(X, 9 * y, penalty="box", lower=-500.0, tol=1e-13)
+    assert np.abs(free.coef).max() > 1.0 and np.allclose(free.coef, wide.coef, atol=1e-6)  # no bound but the one told
     with_slope = solved(X, y, penalty="nonnegative", alpha=0.3, intercept=False, tol=1e-13)
     positive = tl.Lasso(0.3, positive=True, fit_intercept=False, tol=1e-13).fit(X, y)
     assert np.abs(with_slope.coef - positive.coef_).max() <= 1e-6

@@ -47,13 +47,14 @@ METHODS: dict[str, Method] = {
     "fista": Method(proximal.fista, ("differentiable",), 10_000, 10),
     "sparsa": Method(proximal.sparsa, ("differentiable",), 10_000, 10),
     "owlqn": Method(orthant.owlqn, ("differentiable", "no bounds or groups"), 2000, 5),
-    "interior": Method(interior.interior, ("corner", "no bounds or groups", "matrix"), 200),
+    "interior": Method(interior.interior, ("corner", "known penalty", "matrix"), 200),
     "normal": Method(closed.normal, ("squared", "smooth penalty", "matrix"), 3, 1, ()),
     "qr": Method(closed.qr, ("squared", "smooth penalty", "dense"), 3, 1, ()),
     "svd": Method(closed.svd, ("squared", "smooth penalty", "dense"), 3, 1, ()),
 }
 POLISHED = 2_000_000  # entries up to which Newton's last step is followed by as many as it takes
 POLISH, POLISH_LARGE = 8, 2  # such steps at most: a curvature that the last step has changed squares no error
+VERTEX = 12  # steps of interior point that may follow, to end on a vertex with true zeros
 LARGEST_PROGRAM = 300  # parameters beyond which a dual coordinate epoch is cheaper than an interior-point matrix
 FAR = 3.0  # deltas that most targets must be away from their middle for Huber's loss to count as one with corners
 STAGE = 6  # points of each widened Huber loss on the way to the one asked for
@@ -80,8 +81,8 @@ def _lacks(need: str, risk: Risk) -> str | None:
         return "L1, L2 or no penalty, without bounds or groups; use 'fista', 'sparsa' or 'coordinate'"
     if need == "corner" and not interior.fits(loss):
         return (
-            f"a loss with one corner (absolute, quantile, hinge) or Huber's, which {name!r} is not; use 'newton' or "
-            "'coordinate'"
+            f"a loss with corners (absolute, quantile, epsilon_insensitive, hinge, perceptron) or Huber's, which {name!r} "
+            "is not; use 'newton' or 'coordinate'"
         )
     if need == "squared" and name != "squared":
         return f"squared loss, the only one with a closed form; for {name!r} use 'newton' or 'auto'"
@@ -113,21 +114,18 @@ def choose(risk: Risk) -> tuple[str, str]:
     loss, penalty, size = risk.loss, risk.penalty, risk.size
     if penalty.part is not None:
         return "fista", "a penalty of your own is used through its prox"
-    if penalty.groups:
-        if differentiable(loss) and risk.has_curvature:
-            return "block", "groups are moved together"
-        return "fista", "groups are moved together by their prox"
     if not differentiable(loss):
         if size > LARGEST_PROGRAM and dualcoordinate.lacks(risk) is None:
             return "coordinate", "the loss has corners and the L2 penalty makes its dual smooth"
-        if getattr(loss, "corner", False) and size <= newton.LARGEST_MATRIX and not penalty.bounded:
-            return "interior", "the loss has a corner, so the problem is a linear or quadratic program"
+        if interior.fits(loss) and size <= 4 * newton.LARGEST_MATRIX:
+            return "interior", "the loss has corners, so the problem is a linear, quadratic or cone program"
         return "coordinate", "the loss has corners and the L2 penalty makes its dual smooth"
-    if interior.rounded(loss) and size <= newton.LARGEST_MATRIX and not penalty.bounded and beyond(risk):
-        return (
-            "interior",
-            "most targets lie beyond delta, where the loss has no curvature, so it is a quadratic program",
-        )
+    if penalty.groups:
+        if risk.has_curvature:
+            return "block", "groups are moved together"
+        return "fista", "groups are moved together by their prox"
+    if interior.rounded(loss) and size <= newton.LARGEST_MATRIX and (size > risk.design.n or beyond(risk)):
+        return "interior", "beyond delta the loss has no curvature for Newton's steps, so it is a quadratic program"
     if not risk.has_curvature:
         return (
             ("fista", "the loss gives no curvature") if not penalty.smooth else ("owlqn", "the loss gives no curvature")
@@ -262,6 +260,8 @@ def solve(
 
 def _polish(method: str, risk: Risk) -> int:
     """How many steps may follow the one that met the stop rule."""
+    if method == "interior":
+        return VERTEX
     if method not in ("newton", "irls"):
         return 0
     return POLISH if risk.design.n * risk.size <= POLISHED else POLISH_LARGE

@@ -387,7 +387,9 @@ def run(
             trace.append(Step(iteration, objective, gap, norm, risk.design.passes - passes, seconds))
             if callback is not None:
                 callback(trace[-1])
-            decrease = (last - objective) / max(abs(objective), 1e-3 * abs(null)) if iteration else math.inf
+            decrease = math.inf
+            if iteration:
+                decrease = (last - objective) / max(abs(objective), 1e-3 * abs(null), 1e-300)
             last = objective
             if holds(point, gap, decrease):
                 if best is not point:

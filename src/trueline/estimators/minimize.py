@@ -117,7 +117,7 @@ def minimize(
     l1_ratio : the share of L1 in the elastic net
     penalty_weights : a factor of the penalty for each coefficient
     groups : a label a column, for "group_l1"
-    lower, upper : bounds on the coefficients, one for all or one each
+    lower, upper : bounds on the coefficients, one for all or one each ("box" without them is −1 to 1)
     intercept : whether an unpenalised constant is fitted
     sample_weight, offset : one number a row
     start : a Solution, or (coefficients, intercept), to start from
@@ -155,6 +155,8 @@ def minimize(
         raise UsageError("groups go with penalty='group_l1'; leave them out", where="groups")
     if penalty_weights is not None and getattr(penalty, "name", penalty) in (None, "none", "box"):
         raise UsageError("penalty_weights go with a penalty that has a strength; name one or leave them out")
+    if penalty == "box" and (lower is not None or upper is not None):
+        penalty = None  # the bounds are told here, and the part's own would add to them
     matrix = as_matrix(X)
     loss_part = _part(loss, LOSSES, make_loss, options)
     targets, classes = as_targets(y, loss_part, matrix.shape[0])

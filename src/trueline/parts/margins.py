@@ -64,7 +64,6 @@ class Hinge(NamedTuple):
     name = "hinge"
     targets = "sign"
     smooth = False
-    corner = True  # a·(s − y), a at an end of slope_range: what interior point needs
 
     def value(self, score, y):
         return max(0.0, 1.0 - y * score)
@@ -88,6 +87,9 @@ class Hinge(NamedTuple):
     def prox(self, score, y, step):
         m = y * score
         return score if m >= 1.0 else y * min(1.0, m + step)
+
+    def corners(self, y):
+        return ((y, -0.5 * (1.0 + y), 0.5 * (1.0 - y)),)
 
     def mean(self, score):
         return score
@@ -158,6 +160,9 @@ class Perceptron(NamedTuple):
     def prox(self, score, y, step):
         m = y * score
         return score if m >= 0.0 else y * min(0.0, m + step)
+
+    def corners(self, y):
+        return ((0.0 * y, -0.5 * (1.0 + y), 0.5 * (1.0 - y)),)
 
     def mean(self, score):
         return score

@@ -1,4 +1,8 @@
-"""Losses of the residual s − y, for targets that are any real number. ``roles.Loss`` states what every method means."""
+"""Losses of the residual s − y, for targets that are any real number. ``roles.Loss`` states what every method means.
+
+``corners(y)`` tells interior point of a loss that is a sum of max a·(s − corner) over a in [low, high]: a
+(corner, low, high) each, for targets as an array.
+"""
 
 from __future__ import annotations
 
@@ -46,7 +50,6 @@ class Absolute(NamedTuple):
     name = "absolute"
     targets = "real"
     smooth = False
-    corner = True  # a·(s − y), a at an end of slope_range: what interior point needs
 
     def value(self, score, y):
         return abs(score - y)
@@ -68,6 +71,9 @@ class Absolute(NamedTuple):
 
     def prox(self, score, y, step):
         return y + max(score - y - step, 0.0) + min(score - y + step, 0.0)
+
+    def corners(self, y):
+        return ((y, -1.0, 1.0),)
 
     def mean(self, score):
         return score
@@ -100,6 +106,9 @@ class Huber(NamedTuple):
     def slope_range(self, y):
         return -self.delta, self.delta
 
+    def corners(self, y):
+        return ((y, -self.delta, self.delta),)  # rounded off by ½a²
+
     def mean(self, score):
         return score
 
@@ -111,7 +120,6 @@ class Quantile(NamedTuple):
     name = "quantile"
     targets = "real"
     smooth = False
-    corner = True  # a·(s − y), a at an end of slope_range: what interior point needs
 
     def value(self, score, y):
         return (1.0 - self.quantile) * (score - y) if score > y else self.quantile * (y - score)
@@ -134,6 +142,9 @@ class Quantile(NamedTuple):
     def prox(self, score, y, step):
         above = max(score - y - step * (1.0 - self.quantile), 0.0)
         return y + above + min(score - y + step * self.quantile, 0.0)
+
+    def corners(self, y):
+        return ((y, -self.quantile, 1.0 - self.quantile),)
 
     def mean(self, score):
         return score
@@ -171,6 +182,9 @@ class EpsilonInsensitive(NamedTuple):
         if abs(r) <= self.epsilon:
             return score
         return y + math.copysign(max(self.epsilon, abs(r) - step), r)
+
+    def corners(self, y):
+        return (y + self.epsilon, 0.0, 1.0), (y - self.epsilon, -1.0, 0.0)
 
     def mean(self, score):
         return score
@@ -212,6 +226,9 @@ class Power(NamedTuple):
         if self.p == 1.0:
             return -1.0, 1.0
         return -math.inf, math.inf
+
+    def corners(self, y):
+        return ((y, -1.0, 1.0),) if self.p == 1.0 else ()
 
     def mean(self, score):
         return score
