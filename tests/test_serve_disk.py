@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import shutil
+import sqlite3
 import struct
 import subprocess
 import sys
@@ -18,7 +19,7 @@ from trueline.serve import admin
 from trueline.serve.intake import Refused
 from trueline.serve.service import Service
 from trueline.serve.spec import check
-from trueline.serve.store import Store
+from trueline.serve.store import Store, StoreFull
 
 X, Y = rows(4000, seed=5)
 PACKED = [struct.pack("3d", *x.values()) for x in X]
@@ -125,6 +126,30 @@ def test_a_power_cut_loses_nothing_acknowledged(tmp_path):
     asyncio.run(run())
     disk.vfs.unregister()
     assert len(seen) == 24
+
+
+def test_a_backup_without_room_is_told_as_such(tmp_path, monkeypatch):
+    """The copy fails, not the store: what is being written to it goes on."""
+    store = Store(tmp_path / "s.db")
+    store.begin()
+    store.put("expired", [(1, "a", 0.0)])
+    connect = sqlite3.connect
+
+    class Small(sqlite3.Connection):
+        def backup(self, target, **more):
+            target.execute("PRAGMA max_page_count=2")
+            target.execute(
+                "CREATE TABLE t AS WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i+1 FROM n LIMIT 9999) SELECT i FROM n"
+            )
+
+    monkeypatch.setattr(sqlite3, "connect", lambda *a, **k: connect(*a, **k | {"factory": Small}))
+    with pytest.raises(StoreFull):
+        store.backup(str(tmp_path / "copy.db"))
+    monkeypatch.undo()
+    store.seal()
+    store.commit()
+    assert [row[1] for row in store.run("SELECT * FROM expired")] == ["a"]
+    store.close()
 
 
 def test_the_server_exits_when_the_disk_fails(tmp_path):

@@ -371,6 +371,10 @@ class Store:
         target = sqlite3.connect(path)
         try:
             source.backup(target)
+        except sqlite3.Error as error:
+            if error_code(error) == FULL:  # the copy found no room; the store itself has not changed
+                raise StoreFull(str(error)) from error
+            raise
         finally:
             target.close()
             source.close()
