@@ -1,4 +1,4 @@
-"""``compare``: every learner and solver that fits the task, on numbers, counts, two classes and several."""
+"""``compare``: every model and online learner that fits the task, on numbers, counts, two classes and several."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def test_a_contender_that_refuses_is_a_sentence_and_the_others_go_on(capsys, fol
 
 def test_a_fold_that_diverges_is_no_better_error(folder):
     one = comparing.Method("wild", lambda: (None, [(1.0, np.nan), (np.inf, np.nan)], 0.1, "proven"))
-    row = comparing.row(one)
+    row = comparing.row(one, [3, 4], root=True)
     assert row["cross_validated"] is None and row["refused"] == "it diverged"
 
 

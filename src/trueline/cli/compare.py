@@ -1,4 +1,4 @@
-"""``trueline compare``: every learner and solver that fits the task, side by side."""
+"""``trueline compare``: every model and online learner that fits the task, side by side."""
 
 from __future__ import annotations
 
@@ -23,10 +23,11 @@ def compare(
     plot: Annotated[str | None, Option(help="Draw it: a PNG, SVG or PDF file.", show_default=False)] = None,
     json: options.Json = False,
 ) -> None:
-    """Run every learner and solver that fits the task on the same rows, and rank them.
+    """Run every model and online learner that fits the task on the same rows, and rank them.
 
     Progressive error is that of predicting each row before learning it, in order; cross-validated error that of
-    predicting rows left out. Both are root mean squared errors for numbers, and log losses for classes, with the share
+    predicting rows left out, where each penalty is chosen anew without them. Methods within one standard error of the
+    smallest error tie for the best. Both are root mean squared errors for numbers, and log losses for classes, with the share
     of rows whose label is wrong beside them. The time is that of one fit, or one pass, over all rows.
 
     [bold]Example[/bold]
@@ -61,6 +62,7 @@ def compare(
 
 
 BARS = 60  # columns of the longest bar
+SHOWN = 4  # names of methods that tie
 
 
 def told(found: dict[str, Any]) -> str:
@@ -81,8 +83,23 @@ def told(found: dict[str, Any]) -> str:
     plot = [f"  {padded(row['method'], wide)} {value} {bar}" for row, value, bar in zip(ranked, values, drawn)]
     measure = f"cross-validated {found['measure']}, smaller is better"
     head = wrapped(f"{found['target']}, {found['n']:,} rows, {found['task']}: {measure}", room)
-    notes = [line for sentence in [*found["notes"], *refused] for line in wrapped(sentence, room)]
+    notes = [line for sentence in [*found["notes"], best(found), *refused] for line in wrapped(sentence, room)]
     return "\n".join([*(paint(line, "bold") for line in head), "", text, *notes, "", *plot])
+
+
+def best(found: dict[str, Any]) -> str:
+    """Which method predicts best, in a sentence; several that nothing tells apart tie."""
+    from ..report.text import number
+
+    names = found["best"]
+    if not names:
+        return "no method has such an error"
+    error = found["methods"][0]["std_error"]
+    if len(names) == 1:
+        return f"{names[0]} predicts best" + ("" if error is None else ", by more than one standard error")
+    shown = names if len(names) <= SHOWN + 1 else [*names[:SHOWN], f"{len(names) - SHOWN} more"]
+    within = f"within one standard error, {number(error, 3)}, of the smallest error"
+    return f"{', '.join(shown[:-1])} and {shown[-1]} tie for the best: they lie {within}"
 
 
 def cells(found: dict[str, Any]) -> tuple[list[str], list[list[str]]]:
@@ -121,12 +138,16 @@ def _report(found: dict[str, Any], data: list[str], report: str) -> None:
     story = Story(
         title=f"{found['target']}: {len(found['methods'])} methods compared",
         lead=f"{found['n']:,} rows of {', '.join(data)}; {found['measure']}, smaller is better.",
-        facts=[("best", found["methods"][0]["method"]), ("rows", f"{found['n']:,}")],
+        facts=[
+            ("best", found["best"][0] if len(found["best"]) == 1 else f"a tie of {len(found['best'])}"),
+            ("rows", f"{found['n']:,}"),
+        ],
         pictures=[Picture("Cross-validated error", drawn, "Lines are one standard error over the folds.")]
         if rows
         else [],
         notes=[
             *found["notes"],
+            best(found),
             *(f"{row['method']} was refused: {row['refused']}" for row in found["methods"] if row["refused"]),
         ],
         tables=[("Methods", heads, [list(line) for line in zip(*columns)])],

@@ -18,7 +18,7 @@ import numpy as np
 from ..errors import DataError, TruelineError
 from . import learners
 from .fitting import Asked, joined, labels_of
-from .iterated import one_fit
+from .heldout import mean_over_rows, rooted, tied
 
 FEW = 100  # rows
 CHANCES = ("logistic", "softmax")  # links that give probabilities
@@ -68,7 +68,7 @@ class Method:
     run: Callable[[], tuple[Error | None, list[Error], float, str]]
 
 
-Error = tuple[float, float]  # (root mean square or log loss, share of wrong labels); not a number where there is none
+Error = tuple[float, float]  # (mean square or log loss, share of wrong labels); not a number where there is none
 
 
 def compared(
@@ -83,8 +83,10 @@ def compared(
     with waiting(lambda: f"comparing, {at[0] + 1} of {len(methods)}, {methods[at[0]].name}"):
         rows = []
         for at[0], method in enumerate(methods):
-            rows.append(row(method))
+            rows.append(row(method, [int(out.sum()) for out in task.parts], root=task.labels is None))
     rows.sort(key=lambda row: [math.inf if row[k] is None else row[k] for k in ("cross_validated", "wrong")])
+    for found, ties in zip(rows, tied([one["cross_validated"] for one in rows], rows[0]["std_error"])):
+        found["tied_for_best"] = ties
     kinds = None if task.labels is None else len(task.labels)
     if kinds is None:
         for found in rows:
@@ -93,6 +95,7 @@ def compared(
         "n": len(task.X), "target": target, "columns": task.schema.detected,
         "notes": [line for line in (task.schema.told_columns(), task.schema.told_missing()) if line], "task": "regression" if kinds is None else "two classes" if kinds == 2 else f"{kinds} classes",
         "measure": "root mean squared error" if kinds is None else "log loss", "methods": rows,
+        "best": [one["method"] for one in rows if one["tied_for_best"]],
     }  # fmt: skip
 
 
@@ -123,20 +126,24 @@ def read(asked: Asked) -> Task:
     return Task(asked, encoder.schema, X, y, labels, codes, places)
 
 
-def row(method: Method) -> dict[str, Any]:
-    """What a method says for itself; what refuses these rows is told in its place, and the others go on."""
+def row(method: Method, sizes: list[int], root: bool) -> dict[str, Any]:
+    """What a method says for itself; what refuses these rows is told in its place, and the others go on.
+
+    ``sizes`` are the rows of each fold; ``root``: errors are mean squares, and their roots are told.
+    """
     try:
         progressive, errors, seconds, status = method.run()
         refused = None if all(math.isfinite(max(e)) or math.isnan(e[0]) for e in errors) else "it diverged"
     except REFUSED as refusal:
         progressive, errors, seconds, status, refused = None, [], math.nan, "none", told(refusal)
-    error, spread = (None, None) if refused else mean([e[0] for e in errors])
+    error, spread = (None, None) if refused else pooled([e[0] for e in errors], sizes, root)
+    before = math.nan if progressive is None else math.sqrt(progressive[0]) if root else progressive[0]
     return {
         "method": method.name,
-        "progressive": None if progressive is None or not math.isfinite(progressive[0]) else progressive[0],
+        "progressive": before if math.isfinite(before) else None,
         "cross_validated": error,
         "std_error": spread,
-        "wrong": None if refused else mean([e[1] for e in errors])[0],
+        "wrong": None if refused else pooled([e[1] for e in errors], sizes, False)[0],
         "seconds": None if math.isnan(seconds) else seconds,
         "certificate": status,
         "refused": refused,
@@ -148,19 +155,21 @@ def told(refusal: BaseException) -> str:
     return refusal.message if isinstance(refusal, TruelineError) else f"{type(refusal).__name__}: {refusal}"
 
 
-def mean(errors: list[float]) -> tuple[float | None, float | None]:
-    """The mean over the folds and its standard error; none where a fold has none."""
+def pooled(errors: list[float], sizes: list[int], root: bool) -> tuple[float | None, float | None]:
+    """The error over all rows left out and its standard error; none where a fold has none."""
     if not errors or not all(map(math.isfinite, errors)):
         return None, None
-    spread = float(np.std(errors, ddof=1) / math.sqrt(len(errors))) if len(errors) > 1 else None
-    return float(np.mean(errors)), spread
+    mean, spread = mean_over_rows(errors, sizes)
+    if root:
+        mean, spread = rooted(mean, spread)
+    return float(mean), float(spread) if np.isfinite(spread) else None
 
 
 def error_of(made: np.ndarray, codes: np.ndarray, classes: int, chances: bool) -> Error:
     """The error of values, of probabilities (of the last class, or one a class), or of scores that only sign."""
     if not classes:
         with np.errstate(over="ignore", invalid="ignore"):
-            return float(np.sqrt(np.mean((made - codes) ** 2))), math.nan
+            return float(np.mean((made - codes) ** 2)), math.nan
     if made.ndim == 1:
         chosen = made > (0.5 if chances else 0.0)
         made = np.column_stack([1.0 - made, made])
@@ -180,46 +189,43 @@ def solvers(task: Task) -> Iterator[Method]:
 
 
 def solver(task: Task, asked: Asked, loss: str, kinds: int) -> tuple[Error | None, list[Error], float, str]:
-    """One batch method on all rows, then on those outside of each fold at the same penalty."""
+    """One batch method on all rows, then on those outside of each fold, which choose their own penalty.
+
+    A penalty chosen on all rows has seen the rows left out (Stone 1974; Varma and Simon 2006).
+    """
     X, y, places, schema = task.X, task.y, task.places, task.schema
     with contextlib.suppress(*REFUSED):  # a first use loads compiled code, which is no part of a method's time
         fitted(asked, loss, X[:FEW], y[:FEW], places[:FEW], schema)
     began = time.perf_counter()
-    record, strength = fitted(asked, loss, X, y, places, schema)
+    record = fitted(asked, loss, X, y, places, schema)
     seconds = time.perf_counter() - began
     errors = []
     for out in task.parts:
-        part, _ = fitted(asked, loss, X[~out], y[~out], None, schema, strength)
+        part = fitted(asked, loss, X[~out], y[~out], inner_folds(places[~out], asked.folds), schema)
         errors.append(error_of(_values(part, X[out], kinds), task.codes[out], kinds, part.link in CHANCES))
     proof = record.certificate
     return None, errors, seconds, proof.status.value.replace("_", " ") if proof is not None else "none"
 
 
-def fitted(
-    asked: Asked, loss: str, X: np.ndarray, y: np.ndarray, places: Any, schema: Any, strength: float | None = None
-) -> tuple[Any, float | None]:
-    """(record, alpha): least squares and its penalties from moments, the rest over the rows."""
-    from .penalised import lasso_curve, ridge_curve, solved
+def inner_folds(places: np.ndarray, folds: int) -> np.ndarray:
+    """The folds among which the rows outside of one choose their penalty: the others, or halves of the only other one."""
+    if len(np.unique(places)) > 1:
+        return places
+    return np.arange(len(places)) % min(folds, max(1, len(places)))
 
+
+def fitted(asked: Asked, loss: str, X: np.ndarray, y: np.ndarray, places: np.ndarray, schema: Any) -> Any:
+    """The record, its penalty chosen by these folds: least squares and its penalties from moments, the rest over rows."""
     if loss != "squared":
         from .iterated import fit_rows
 
-        if asked.penalty == "none" or strength is not None:
-            return one_fit(asked, loss, X, y, None, schema, strength or 0.0), strength or 0.0
-        record, alpha, _, _ = fit_rows(asked, loss, X, y, None, places, schema)
-        return record, alpha
+        return fit_rows(asked, loss, X, y, None, places, schema)[0]
     from ..model.closed import fit_least_squares
     from ..onepass.moments import Moments
+    from .penalised import penalised
 
     moments = Moments.from_arrays(X, y, folds=places, terms=schema.terms)
-    if asked.penalty == "none":
-        return fit_least_squares(moments), None
-    ridge = asked.penalty == "ridge"
-    share = {"ridge": 0.0, "lasso": 1.0, "elastic": asked.l1_ratio}[asked.penalty]
-    if strength is None:
-        alphas, errors = ridge_curve(moments) if ridge else lasso_curve(moments, share)
-        strength = float(alphas[int(np.argmin(errors.mean(axis=1)))])
-    return solved(moments, strength, share, ridge), strength
+    return fit_least_squares(moments) if asked.penalty == "none" else penalised(moments, asked)[0]
 
 
 def _values(record: Any, X: np.ndarray, kinds: int) -> np.ndarray:

@@ -9,6 +9,7 @@ import numpy as np
 
 from .. import dense
 from ..errors import UsageError
+from .heldout import mean_over_rows
 
 GRID, DEPTH = 15, 1e-4  # penalties tried by cross-validation, evenly in the logarithm, and how far down they go
 MOST = 40  # penalties at most, where columns of very different size ask for more
@@ -33,21 +34,20 @@ def fit_rows(
     pairs = [(k, j) for k in used for j in range(len(alphas))]
     for k, j in progress(pairs, "cross-validating", total=len(pairs)):
         out = folds == k
-        own = None if weights is None else weights[~out]
+        own, other = (None, None) if weights is None else (weights[~out], weights[out])
         fitted = one_fit(asked, loss, X[~out], y[~out], own, schema, float(alphas[j]))
-        scores[k, j] = mean_loss(part, fitted, X[out], y[out])
-    scores = scores[np.isfinite(scores).all(axis=1)]
-    if not len(scores):
+        scores[k, j] = mean_loss(part, fitted, X[out], y[out], other)
+    usable = np.isfinite(scores).all(axis=1)
+    if not usable.any():
         raise UsageError("the folds are too small to choose alpha by; give --alpha a number", where="alpha")
-    mean, error = (
-        scores.mean(axis=0),
-        scores.std(axis=0, ddof=1) / math.sqrt(len(scores)) if len(scores) > 1 else np.zeros(len(alphas)),
-    )
+    sizes = np.bincount(folds, weights, asked.folds)[usable]
+    mean, error = mean_over_rows(scores[usable].T, sizes)
+    error = np.where(np.isfinite(error), error, 0.0)
     best = int(np.argmin(mean))
     record = one_fit(asked, loss, X, y, weights, schema, float(alphas[best]))
     row = {
         "method": asked.penalty, "alpha": float(alphas[best]), "error": float(mean[best]),
-        "std_error": float(np.ravel(error)[best]), "nonzero": int(np.count_nonzero(record.coef)),
+        "std_error": float(error[best]), "nonzero": int(np.count_nonzero(record.coef)),
     }  # fmt: skip
     return (
         record,
@@ -145,13 +145,17 @@ def scored_by(loss: str, X: np.ndarray, y: np.ndarray) -> Any:
     return loss_part("huber", delta=least_squares_start(X, y)[1]) if loss == "huber" else loss_part(loss)
 
 
-def mean_loss(part: Any, record: Any, X: np.ndarray, y: np.ndarray) -> float:
-    """The mean loss of a record on other rows."""
+def mean_loss(part: Any, record: Any, X: np.ndarray, y: np.ndarray, weights: np.ndarray | None = None) -> float:
+    """The mean loss of a record on other rows; not a number where they have no weight."""
     from ..batch.risk import evaluate_slope
 
+    share = np.full(len(y), 1.0) if weights is None else weights
+    if not share.sum() > 0:
+        return math.nan
+    share = share / share.sum()
     if record.link == "softmax":
         place = np.searchsorted(np.asarray(record.classes), y)
-        return float(-np.log(np.maximum(record.probabilities(X)[np.arange(len(y)), place], 1e-300)).mean())
+        return float(-np.log(np.maximum(record.probabilities(X)[np.arange(len(y)), place], 1e-300)) @ share)
     t = np.where(y == record.classes[-1], 1.0, -1.0) if record.classes else y.astype(float)
     score = np.ascontiguousarray(np.ravel(record.score(X)), dtype=float)
-    return float(evaluate_slope(part, score, t, np.full(len(t), 1.0 / len(t)), np.empty(len(t)), 0, len(t)))
+    return float(evaluate_slope(part, score, t, share, np.empty(len(t)), 0, len(t)))

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from ..report.text import number
+from .heldout import mean_over_rows, rooted
 
 RIDGES, LASSOS = 33, 50  # penalties tried
 LASSO_DEPTH = 1e-6
@@ -30,24 +31,21 @@ def compared(moments: Any) -> tuple[list[dict[str, Any]], list[dict[str, Any]], 
         return [], [], [], ""
     ridge_alphas, ridge_errors = ridge_curve(moments)
     lasso_alphas, lasso_errors = lasso_curve(moments, 1.0)
-    plain = ridge_errors[0]
+    plain, sizes = ridge_errors[0], fold_sizes(moments)
     scales = deviations(moments)
     ridge_coefs = ridge_path(moments, ridge_alphas[1:])
     lasso_coefs = lasso_path(moments, lasso_alphas, 1.0)
-    ridge_best, lasso_best = (
-        1 + int(np.argmin(ridge_errors[1:].mean(axis=1))),
-        int(np.argmin(lasso_errors.mean(axis=1))),
-    )
+    ridge_best, lasso_best = 1 + best_of(ridge_errors[1:], sizes), best_of(lasso_errors, sizes)
+    kept = int(np.count_nonzero(lasso_coefs[lasso_best]))
     rows = [
-        row("least squares", 0.0, plain, d),
-        row("ridge", ridge_alphas[ridge_best], ridge_errors[ridge_best], d),
-        row(
-            "lasso", lasso_alphas[lasso_best], lasso_errors[lasso_best], int(np.count_nonzero(lasso_coefs[lasso_best]))
-        ),
+        row("least squares", 0.0, plain, sizes, d),
+        row("ridge", ridge_alphas[ridge_best], ridge_errors[ridge_best], sizes, d),
+        row("lasso", lasso_alphas[lasso_best], lasso_errors[lasso_best], sizes, kept),
     ]
+    level = rows[0]["mean_squared_error"]
     curves = [
-        curve("ridge", ridge_alphas[1:], ridge_errors[1:], float(plain.mean())),
-        curve("lasso", lasso_alphas, lasso_errors, float(plain.mean())),
+        curve("ridge", ridge_alphas[1:], ridge_errors[1:], sizes, level),
+        curve("lasso", lasso_alphas, lasso_errors, sizes, level),
     ]
     paths = [
         {"name": "ridge", "alphas": ridge_alphas[1:], "coefs": ridge_coefs * scales, "best": rows[1]["alpha"]},
@@ -56,24 +54,35 @@ def compared(moments: Any) -> tuple[list[dict[str, Any]], list[dict[str, Any]], 
     return rows, curves, paths, line(rows, d, len(moments.parts))
 
 
-def row(method: str, alpha: float, errors: np.ndarray, nonzero: int) -> dict[str, Any]:
-    """One line of the comparison; ``error`` is the root of the mean squared error over the folds, as the text tells it."""
-    square = float(errors.mean())
-    spread = float(errors.std(ddof=1) / math.sqrt(len(errors))) if len(errors) > 1 else math.nan
-    error = math.sqrt(square)
+def fold_sizes(moments: Any) -> np.ndarray:
+    """The weight of each fold's rows."""
+    return np.array([part.weight[0] for part in moments.parts.values()])
+
+
+def best_of(errors: np.ndarray, sizes: np.ndarray) -> int:
+    """The penalty with the least error over all rows left out."""
+    return int(np.argmin(mean_over_rows(errors, sizes)[0]))
+
+
+def row(method: str, alpha: float, errors: np.ndarray, sizes: np.ndarray, nonzero: int) -> dict[str, Any]:
+    """One line of the comparison; ``error`` is the root of the mean squared error over all rows left out."""
+    square, spread = mean_over_rows(errors, sizes)
+    error, of_root = rooted(square, spread)
     return {
         "method": method,
         "alpha": float(alpha),
-        "error": error,
-        "std_error": spread / (2.0 * error) if error > 0.0 else 0.0,  # of a root, to first order
-        "mean_squared_error": square,
+        "error": float(error),
+        "std_error": float(of_root),
+        "mean_squared_error": float(square),
         "nonzero": nonzero,
     }
 
 
-def curve(name: str, alphas: np.ndarray, errors: np.ndarray, level: float) -> dict[str, Any]:
-    spread = errors.std(axis=1, ddof=1) / math.sqrt(errors.shape[1])
-    return {"name": name, "alphas": alphas, "mean": errors.mean(axis=1), "error": spread, "level": level}
+def curve(
+    name: str, alphas: np.ndarray, errors: np.ndarray, sizes: np.ndarray, level: float | None = None
+) -> dict[str, Any]:
+    mean, spread = mean_over_rows(errors, sizes)
+    return {"name": name, "alphas": alphas, "mean": mean, "error": spread, "level": level}
 
 
 def line(rows: list[dict[str, Any]], d: int, folds: int) -> str:
@@ -82,15 +91,17 @@ def line(rows: list[dict[str, Any]], d: int, folds: int) -> str:
 
     def better(other: dict[str, Any]) -> str:
         gain = 1.0 - other["error"] / plain["error"] if plain["error"] > 0 else 0.0
-        if abs(gain) < 0.0005:
-            return "predicts no better"
+        # Whichever is smaller: nobody knows which is better when they are less than a standard error apart.
+        apart, least = abs(other["error"] - plain["error"]), min(plain, other, key=lambda one: one["error"])
+        if abs(gain) < 0.0005 or apart <= least["std_error"]:
+            return "predicts as well"
         if gain < -1.0:
             return f"predicts {number(1.0 - gain, 2)} times worse"
         return f"predicts {abs(gain):.1%} {'better' if gain > 0 else 'worse'}".replace("%", " %")
 
     kept = "all" if lasso["nonzero"] == d else f"{lasso['nonzero']} of {d}"
     return (
-        f"{folds}-fold cross-validation: error {plain['error']:.5g}; ridge at {strength(ridge['alpha'])} {better(ridge)}; "
+        f"{folds}-fold cross-validation: error {plain['error']:.5g} ± {plain['std_error']:.2g}; ridge at {strength(ridge['alpha'])} {better(ridge)}; "
         f"lasso at {strength(lasso['alpha'])} keeps {kept} columns and {better(lasso)}"
     )
 
@@ -154,6 +165,7 @@ def penalised(
     """(record, alpha, cross-validation rows, curves, paths) of the penalty asked for."""
     ratio = {"ridge": 0.0, "lasso": 1.0, "elastic": asked.l1_ratio}[asked.penalty]
     ridge = asked.penalty == "ridge"
+    sizes = fold_sizes(moments)
     alphas, errors = (
         (ridge_curve(moments) if ridge else lasso_curve(moments, ratio))
         if len(moments.parts) > 1
@@ -166,16 +178,16 @@ def penalised(
             raise UsageError(
                 "there are too few rows to choose alpha by cross-validation; give --alpha a number", where="alpha"
             )
-        alpha = float(alphas[int(np.argmin(errors.mean(axis=1)))])
+        alpha = float(alphas[best_of(errors, sizes)])
     else:
         alpha = float(asked.alpha)
     record = solved(moments, alpha, ratio, ridge)
     rows, curves, paths = [], [], []
     if len(alphas):
-        best = int(np.argmin(errors.mean(axis=1)))
-        rows = [row(asked.penalty, alphas[best], errors[best], int(np.count_nonzero(record.coef)))]
-        first = int(ridge)
-        curves = [curve(asked.penalty, alphas[first:], errors[first:], float(errors[0].mean()) if ridge else math.nan)]
+        best, first = best_of(errors, sizes), int(ridge)
+        rows = [row(asked.penalty, alphas[best], errors[best], sizes, int(np.count_nonzero(record.coef)))]
+        level = float(mean_over_rows(errors[0], sizes)[0]) if ridge else None
+        curves = [curve(asked.penalty, alphas[first:], errors[first:], sizes, level)]
         coefs = ridge_path(moments, alphas[1:]) if ridge else lasso_path(moments, alphas, ratio)
         paths = [
             {
@@ -185,8 +197,6 @@ def penalised(
                 "best": alpha or None,
             }
         ]
-        if not ridge:
-            curves[0]["level"] = None
     return record, alpha, rows, curves, paths
 
 

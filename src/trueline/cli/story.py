@@ -120,7 +120,7 @@ def class_samples(record: Any, seen: np.ndarray, y: np.ndarray, said: str) -> li
     if record.link == "logistic":
         outcome = (y == record.classes[-1]).astype(float)
         return [
-            Picture("Calibration", figures.calibration(seen, outcome, names[-1]), f"Ten groups of equal size; lines are 95 % intervals. On the dashed line, predictions mean what they say. {said}", False),
+            Picture("Calibration", figures.calibration(seen, outcome, names[-1]), f"About ten groups of equal size, equal probabilities in one; lines are 95 % intervals. On the dashed line, predictions mean what they say. {said}", False),
             Picture("Predicted probabilities", figures.scores(seen, outcome.astype(int), (names[0], names[-1])), f"The further apart, the better the classes are told from each other. {said}", False),
         ]  # fmt: skip
     if not 2 <= len(names) <= figures.CONFUSED:

@@ -25,7 +25,9 @@ GROUPS: dict[str, dict[str, Entry]] = {
         "stream": Entry(
             "trueline.cli.stream:stream", "Learn row by row as the data arrive, with the regret beside it."
         ),
-        "compare": Entry("trueline.cli.compare:compare", "Every learner and solver that fits the task, in one table."),
+        "compare": Entry(
+            "trueline.cli.compare:compare", "Every model and online learner that fits the task, in one table."
+        ),
     },
     "Use": {
         "predict": Entry("trueline.cli.predict:predict", "Predict from a saved model, with intervals on request."),
