@@ -252,3 +252,64 @@ def test_bad_input_is_named(mixed):
     with pytest.raises(DataError):
         model.partial_fit(np.array([[1.0], [0.5]]))
     assert model.model_.rows == before  # refused whole: nothing was learned
+
+
+STREAMS = {
+    "a half after zeros and ones": [0.0, 1.0, 0.0, 0.5, 0.25, 1.0, 0.0, 0.75],
+    "counts after zeros and ones": [0.0, 1.0, 1.0, 0.0, 3.0, 2.0, 0.0, 4.0],
+    "one large number": [0.0, 1.0, 0.0, 1.0, 1e6, 0.0, 1.0, 0.0],
+    "negative": [0.0, 0.0, -1.0, 1.0, 0.0, 2.0, 3.0, 1.0],
+    "first missing": [np.nan, 0.0, np.nan, 0.5, 2.0, 1.0, np.nan, 0.0],
+    "ones only": [1.0] * 8,
+}
+
+
+@pytest.mark.parametrize("values", STREAMS.values(), ids=STREAMS)
+def test_row_by_row_ends_where_all_rows_at_once_end(values, tmp_path):
+    other = np.random.default_rng(0).normal(size=8)
+    X, y = np.column_stack([values, other]), np.array(["a", "b"] * 4)
+    weights = np.array([1.0, 2.0, 1.0, 0.0, 1.0, 3.0, 1.0, 1.0])
+    for w in (np.ones(8), weights):
+        whole, stream = tl.Density().fit(X, sample_weight=w), tl.Density()
+        for k in range(8):
+            if w[k] > 0:
+                stream.partial_fit(X[[k]], sample_weight=w[[k]])
+        assert stream.densities_ == whole.densities_
+        np.testing.assert_allclose(stream.log_density(X), whole.log_density(X), rtol=1e-9, atol=1e-9)
+        np.testing.assert_allclose(stream.certificate_.log_likelihood, whole.certificate_.log_likelihood, rtol=1e-9)
+        stream.save(tmp_path / "d.tl")
+        again = tl.load(tmp_path / "d.tl").partial_fit(X)
+        np.testing.assert_allclose(again.log_density(X), stream.partial_fit(X).log_density(X), rtol=1e-12)
+    classes, whole = tl.GenerativeClassifier(), tl.GenerativeClassifier().fit(X, y)
+    for k in range(8):
+        if k > 1:
+            assert np.isfinite(classes.predict_proba(X[[k]])).all()  # a value not seen so far speaks for no class
+        classes.partial_fit(X[[k]], y[[k]])
+    assert classes.densities_ == whole.densities_
+    np.testing.assert_allclose(classes.predict_proba(X), whole.predict_proba(X), rtol=1e-8, atol=1e-12)
+    parts = tl.GenerativeClassifier().fit(X[:4], y[:4]).merge(tl.GenerativeClassifier().fit(X[4:], y[4:]))
+    np.testing.assert_allclose(parts.predict_proba(X), whole.predict_proba(X), rtol=1e-8, atol=1e-12)
+
+
+def test_entities_follow_the_densities_of_their_class():
+    rng = np.random.default_rng(1)
+    X = np.column_stack([rng.integers(0, 3, 60), np.r_[rng.integers(0, 2, 30), rng.normal(size=30)]])
+    y = rng.integers(0, 2, 60)
+    whole = tl.GenerativeClassifier(entity=0, entity_class=0).fit(X, y)
+    stream = tl.GenerativeClassifier(entity=0, entity_class=0)
+    for k in range(0, 60, 3):
+        stream.partial_fit(X[k : k + 3], y[k : k + 3], classes=[0, 1])
+    assert stream.densities_ == whole.densities_ == {"x1": "gaussian"}
+    np.testing.assert_allclose(stream.predict_proba(X), whole.predict_proba(X), rtol=1e-8)
+
+
+def test_a_density_by_name_is_kept_and_covariances_are_not_made_up():
+    stream = tl.Density({"x0": "bernoulli"}).partial_fit([[0.0, 1.0]])
+    with pytest.raises(DataError, match="bernoulli density cannot have"):
+        stream.partial_fit([[0.5, 1.0]])
+    assert stream.partial_fit([[1.0, 2.5]]).densities_["x0"] == "bernoulli"
+    full = tl.Density(covariance="full").fit([[0.0, 1.5], [1.0, 2.5], [0.0, 0.5]])
+    before = full.log_density([[0.0, 1.0]])
+    with pytest.raises(DataError, match="'x0' looked bernoulli so far and gaussian"):
+        full.partial_fit([[0.5, 1.0]])
+    assert (full.log_density([[0.0, 1.0]]) == before).all()

@@ -14,7 +14,8 @@ import numpy as np
 from ..certify.likelihood import LikelihoodCertificate
 from ..certify.monotone import monotone
 from ..certify.records import Assumption, Certificate, Status
-from ..errors import UsageError, nearest
+from ..errors import DataError, UsageError, nearest
+from .automatic import Automatic
 from .covariances import Covariant
 from .families import Bernoulli, Categorical, Family, Poisson, absent, refuse_different
 from .gaussians import Gaussian
@@ -25,31 +26,30 @@ SIMPLE: dict[str, type[Family]] = {
 }  # fmt: skip
 NAMES = ("auto", "gaussian", *SIMPLE, "mixture", "mixture(3)")
 COVARIANCES = ("diagonal", "full", "shared")
+SETTINGS = ("smoothing", "correction", "alpha", "covariance")  # of families that are made while rows come in
 
 
 def choose(values: np.ndarray, weights: np.ndarray) -> str:
-    """The family of a column by its values: strings are categories, 0 and 1 a Bernoulli, counts whose variance is
-    within a factor of two of their mean a Poisson, everything else Gaussian."""
+    """The family of a column by its values: strings are categories, numbers as ``automatic.kind_by`` says."""
     if values.dtype == object:
         return "categorical"
-    kept = ~np.isnan(values) & (weights > 0)
-    x, w = values[kept], weights[kept]
-    if not len(x) or (x < 0).any() or (x % 1 != 0).any():
-        return "gaussian"
-    if ((x == 0) | (x == 1)).all():
-        return "bernoulli"
-    mean = np.average(x, weights=w)
-    return "poisson" if mean / 2 <= np.average((x - mean) ** 2, weights=w) <= 2 * mean else "gaussian"
+    seen = Automatic((0,), ("",), 1).learned([values], weights, np.zeros(len(values), dtype=np.int64))
+    return seen.kinds()[0]
 
 
 class DensityModel:
     """Families that cover the columns of a table, for ``groups`` groups. ``kind`` "density" in files."""
 
     kind = "density"
+    smoothing: float = 0.0
+    correction: float = 0.0
+    alpha: float = 1.0
+    covariance: str = "diagonal"
 
     def __init__(self, parts: list[Any], names: tuple[str, ...] | None, columns: int, groups: int) -> None:
         self.parts, self.names, self.columns, self.groups = parts, names, columns, groups
         self.rows = np.zeros(groups)
+        self.auto: Automatic | None = None  # columns whose density may change while rows come in
         self.certificate: Certificate = LikelihoodCertificate()
 
     @classmethod
@@ -79,6 +79,11 @@ class DensityModel:
             else:
                 parts.append(SIMPLE[name]((j,), (labels[j],), groups, float(alpha)))
         made = cls(parts, names, len(table), groups)
+        free = tuple(j for j, name in enumerate(wanted) if name == "auto" and table[j].dtype != object)
+        if free:
+            made.auto = Automatic(free, tuple(labels[j] for j in free), groups)
+        made.smoothing, made.correction = float(smoothing), float(correction)
+        made.alpha, made.covariance = float(alpha), covariance
         made.check(table)
         return made
 
@@ -92,26 +97,27 @@ class DensityModel:
             found += [(column, label, said) for column, label in zip(part.columns, part.labels, strict=True)]
         return {label: said for _, label, said in sorted(found)}
 
-    def like(self, parts: list[Any], rows: np.ndarray) -> DensityModel:
+    def like(self, parts: list[Any], rows: np.ndarray, auto: Automatic | None = None) -> DensityModel:
         made = DensityModel(parts, self.names, self.columns, len(rows))
-        made.rows, made.certificate = rows, self.certificate
+        made.__dict__.update({k: v for k, v in self.__dict__.items() if k in SETTINGS})
+        made.rows, made.certificate, made.auto = rows, self.certificate, auto
         return made
 
-    def check(self, table: Sequence[np.ndarray]) -> None:
-        """Refuse strings where numbers are meant, before anything is learned."""
-        for part in self.parts:
+    def check(self, table: Sequence[np.ndarray], parts: Sequence[Any] | None = None) -> None:
+        """Refuse strings where numbers are meant, and numbers that a density chosen by name cannot have."""
+        free = () if self.auto is None else self.auto.columns
+        for part in self.parts if parts is None else parts:
             for j, label in zip(part.columns, part.labels):
                 if part.name == "categorical":
                     continue
                 if table[j].dtype == object:
-                    from ..errors import DataError
-
                     raise DataError(
                         f"column {label!r} holds strings, but its density is {part.name}; give numbers, or "
                         f"density={{{label!r}: 'categorical'}}",
                         where=label,
                     )
-                part.check(table[j])
+                if j not in free:
+                    part.check(table[j])
 
     def _values(self, part: Any, table: Sequence[np.ndarray]) -> np.ndarray:
         if isinstance(part, Gaussian):
@@ -121,9 +127,77 @@ class DensityModel:
             return np.column_stack([table[j] for j in part.columns])
         return table[part.columns[0]]
 
-    def learn(self, table: Sequence[np.ndarray], weights: np.ndarray, group: np.ndarray) -> None:
-        """Add rows, all or (if any value is refused) none."""
+    def _scored(self, part: Any, table: Sequence[np.ndarray], unknown: float) -> tuple[np.ndarray, Any]:
+        """(values, what to add): a value that a density chosen by the rows so far cannot have counts as never seen."""
+        values = self._values(part, table)
+        if self.auto is None or part.columns[0] not in self.auto.columns:
+            return values, 0.0
+        odd = part.odd(values)
+        return (np.where(odd, np.nan, values), np.where(odd, unknown, 0.0)) if odd.any() else (values, 0.0)
+
+    def kinds(self) -> dict[int, str] | None:
+        """What the rows so far say of the columns without a density by name; None where all have one."""
+        return None if self.auto is None else self.auto.kinds()
+
+    def revise(self, kinds: dict[int, str] | None) -> None:
+        """Give the columns without a density by name these ones, with what was learned so far."""
+        if kinds is not None and self.auto is not None:
+            self.parts = self._parts_for(kinds)
+
+    def _parts_for(self, kinds: dict[int, str]) -> list[Any]:
+        """The parts, with the density of some columns changed; their statistics are those of the rows learned."""
+        auto = self.auto
+        assert auto is not None
+        now = {j: part.name for part in self.parts for j in part.columns if j in auto.columns}
+        moved = [j for j in auto.columns if {"full": "gaussian"}.get(now[j], now[j]) != kinds[j]]
+        if not moved:
+            return self.parts
+        label = dict(zip(auto.columns, auto.labels))
+        if self.covariance != "diagonal":
+            first = moved[0]
+            raise DataError(
+                f"column {label[first]!r} looked {now[first]} so far and {kinds[first]} with these rows, and covariances "
+                f"cannot be made up: give density={{{label[first]!r}: 'gaussian'}} from the start",
+                where=label[first],
+            )
+        kept = [part for part in self.parts if part.name != "gaussian" and part.columns[0] not in moved]
+        old = next((part for part in self.parts if part.name == "gaussian"), None)
+        own = {} if old is None else {j: k for k, j in enumerate(old.columns)}
+        stay = [j for j in own if j not in moved]
+        gaussian = sorted([*stay, *(j for j in moved if kinds[j] == "gaussian")])
+        parts: list[Any] = []
+        if gaussian:
+            names = {**label, **({} if old is None else dict(zip(old.columns, old.labels)))}
+            made = Gaussian(
+                tuple(gaussian), tuple(names[j] for j in gaussian), self.groups, self.alpha,
+                smoothing=self.smoothing, correction=self.correction,
+            )  # fmt: skip
+            columns = [
+                {name: value[:, [own[j]]] for name, value in old.stats.items()}
+                if j in stay
+                else auto.stats(j, "gaussian")
+                for j in gaussian
+            ]
+            made.stats = {name: np.hstack([c[name] for c in columns]) for name in made.stats}
+            parts.append(made)
+        for j in moved:
+            if kinds[j] != "gaussian":
+                family = SIMPLE[kinds[j]]((j,), (label[j],), self.groups, self.alpha)
+                family.stats = auto.stats(j, kinds[j])
+                kept.append(family)
+        return parts + sorted(kept, key=lambda part: part.columns)
+
+    def learn(
+        self, table: Sequence[np.ndarray], weights: np.ndarray, group: np.ndarray, kinds: dict[int, str] | None = None
+    ) -> None:
+        """Add rows, all or (if any value is refused) none; ``kinds`` says what the columns without a name become."""
         self.check(table)
+        parts, auto = self.parts, self.auto
+        if auto is not None:
+            auto = auto.learned(table, weights, group)
+            parts = self._parts_for(auto.kinds() if kinds is None else kinds)
+            self.check(table, parts)
+        self.parts, self.auto = parts, auto
         for part in self.parts:
             part.learn(self._values(part, table), weights, group)
         self.rows = self.rows + np.bincount(group, weights, self.groups)
@@ -133,15 +207,22 @@ class DensityModel:
         if group is None:
             return self.scores(table, unknown)
         self.check(table)
-        return sum(part.score(self._values(part, table), group, unknown) for part in self.parts)
+        total: Any = 0.0
+        for part in self.parts:
+            values, extra = self._scored(part, table, unknown)
+            total = total + part.score(values, group, unknown) + extra
+        return total
 
     def scores(self, table: Sequence[np.ndarray], unknown: float = 0.0, relative: bool = False) -> np.ndarray:
         """Log-densities, rows × groups; ``relative`` allows to leave out what all groups share."""
         self.check(table)
-        out = self.parts[0].scores(self._values(self.parts[0], table), unknown, relative)
-        for part in self.parts[1:]:
-            out += part.scores(self._values(part, table), unknown, relative)
-        return out
+        total: Any = None
+        for part in self.parts:
+            values, extra = self._scored(part, table, unknown)
+            found = part.scores(values, unknown, relative)
+            found = found + np.reshape(extra, (-1, 1)) if np.ndim(extra) else found
+            total = found if total is None else total + found
+        return total
 
     def sample(self, group: np.ndarray, rng: np.random.Generator) -> list[np.ndarray]:
         """A table of one draw for each entry of ``group``."""
@@ -155,21 +236,27 @@ class DensityModel:
     def take(self, index: np.ndarray) -> DensityModel:
         index = np.asarray(index, dtype=np.int64)
         rows = np.where(index < 0, 0.0, self.rows[index]) if self.groups else np.zeros(len(index))
-        return self.like([part.take(index) for part in self.parts], rows)
+        return self.like([part.take(index) for part in self.parts], rows, self.auto and self.auto.take(index))
 
     def scaled(self, factor: Any) -> DensityModel:
         factor = np.broadcast_to(np.asarray(factor, dtype=float), (self.groups,))
-        return self.like([part.scaled(factor) for part in self.parts], self.rows * factor)
+        auto = None if self.auto is None else self.auto.scaled(factor)
+        return self.like([part.scaled(factor) for part in self.parts], self.rows * factor, auto)
 
     def pooled(self) -> DensityModel:
-        return self.like([part.pooled() for part in self.parts], self.rows.sum(keepdims=True))
+        auto = None if self.auto is None else self.auto.pooled()
+        return self.like([part.pooled() for part in self.parts], self.rows.sum(keepdims=True), auto)
 
     def __add__(self, other: DensityModel) -> DensityModel:
+        auto, mine, theirs = None, self.parts, other.parts
+        if self.auto is not None and other.auto is not None and self.auto.columns == other.auto.columns:
+            auto = self.auto + other.auto
+            mine, theirs = (side._parts_for(auto.kinds()) for side in (self, other))
         refuse_different(
-            [(p.name, p.columns, getattr(p, "shared", None)) for p in self.parts],
-            [(p.name, p.columns, getattr(p, "shared", None)) for p in other.parts],
+            [(p.name, p.columns, getattr(p, "shared", None)) for p in mine],
+            [(p.name, p.columns, getattr(p, "shared", None)) for p in theirs],
         )
-        return self.like([a + b for a, b in zip(self.parts, other.parts)], self.rows + other.rows)
+        return self.like([a + b for a, b in zip(mine, theirs)], self.rows + other.rows, auto)
 
     def sufficient(self, table: Sequence[np.ndarray]) -> np.ndarray:
         """The statistics of each row in which log-odds are linear (missing values stay NaN)."""
@@ -212,9 +299,14 @@ class DensityModel:
             arrays |= {f"part{k}.{name}": value for name, value in own.items()}
             parts.append(meta)
         names = list(self.names) if self.names is not None else None
-        return arrays, {
+        meta: dict[str, Any] = {
             "parts": parts, "names": names, "columns": self.columns, "certificate": self.certificate.to_dict()
         }  # fmt: skip
+        if self.auto is not None:
+            own, meta["auto"] = self.auto.to_state()
+            arrays |= own
+            meta["auto"] |= {name: getattr(self, name) for name in SETTINGS}
+        return arrays, meta
 
     @classmethod
     def from_state(cls, arrays: dict[str, np.ndarray], meta: dict[str, Any]) -> DensityModel:
@@ -232,6 +324,9 @@ class DensityModel:
             parts.append(part)
         model = cls(parts, tuple(meta["names"]) if meta["names"] is not None else None, meta["columns"], len(rows))
         model.rows, model.certificate = rows, from_dict(meta["certificate"])
+        if "auto" in meta:
+            model.auto = Automatic.from_state(arrays, meta["auto"])
+            model.__dict__.update({name: meta["auto"][name] for name in SETTINGS})
         return model
 
 

@@ -78,6 +78,10 @@ class Family:
         """All groups as one."""
         return self.like({k: v.sum(axis=0, keepdims=True) for k, v in self.stats.items()})
 
+    def odd(self, values: np.ndarray) -> np.ndarray:
+        """Which values the family cannot have."""
+        return np.zeros(len(values), dtype=bool)
+
     def check(self, values: np.ndarray) -> None:
         """Refuse values that the family cannot have."""
 
@@ -91,8 +95,7 @@ class Family:
             )
 
     def learn(self, values: np.ndarray, weights: np.ndarray, group: np.ndarray) -> None:
-        """Add rows; ``group`` says whose each is."""
-        self.check(values)
+        """Add rows, which have been checked; ``group`` says whose each is."""
         seen = ~absent(values) & (weights > 0.0)  # a row of weight 0 must not even widen a range
         size, x, w, g = self.groups, values[seen], weights[seen], group[seen]
         self.stats["weight"] = self.stats["weight"] + np.bincount(g, w, size)
@@ -157,8 +160,11 @@ class Bernoulli(Family):
 
     name = "bernoulli"
 
+    def odd(self, values: np.ndarray) -> np.ndarray:
+        return ~((values == 0) | (values == 1) | np.isnan(values))
+
     def check(self, values: np.ndarray) -> None:
-        self.refuse(values, ~((values == 0) | (values == 1) | np.isnan(values)), "0 and 1 are")
+        self.refuse(values, self.odd(values), "0 and 1 are")
 
     def estimate(self) -> np.ndarray:
         n, s = self.stats["weight"], self.stats["total"]
@@ -189,8 +195,11 @@ class Poisson(Family):
     name = "poisson"
     additive = ("weight", "total", "constant")
 
+    def odd(self, values: np.ndarray) -> np.ndarray:
+        return (values < 0) | ((values % 1) != 0) & ~np.isnan(values)
+
     def check(self, values: np.ndarray) -> None:
-        self.refuse(values, (values < 0) | ((values % 1) != 0) & ~np.isnan(values), "whole numbers from 0 are")
+        self.refuse(values, self.odd(values), "whole numbers from 0 are")
 
     def _learn(self, x: np.ndarray, w: np.ndarray, g: np.ndarray, size: int) -> None:
         from scipy.special import gammaln

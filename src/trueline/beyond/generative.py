@@ -83,10 +83,12 @@ class GenerativeModel:
         self, table: Sequence[np.ndarray], codes: np.ndarray, weights: np.ndarray, entity: Sequence[Any] | None = None
     ) -> None:
         self.density.learn(table, weights, codes)
+        if self.own is not None:  # an entity's columns have the densities of its class
+            self.own.revise(self.density.kinds())
         if self.own is not None and entity is not None:
             mine = np.flatnonzero(codes == self.own_class)
             number = self.entity_codes([entity[i] for i in mine.tolist()], add=True)
-            self.own.learn([column[mine] for column in table], weights[mine], number)
+            self.own.learn([column[mine] for column in table], weights[mine], number, self.density.kinds())
         self._temper = self._personal = None
 
     def log_priors(self) -> np.ndarray:

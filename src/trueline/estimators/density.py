@@ -120,7 +120,9 @@ class Density(Tabular, DensityMixin, BaseEstimator):
     ----------
     density : "auto", the name of one density for every column, or a dict of them by column name or number: "gaussian",
         "poisson", "categorical" (strings or numbers), "bernoulli", "histogram", "mixture" or "mixture(3)" (of
-        Gaussians). "auto", which columns not named in the dict have, looks at the first rows.
+        Gaussians). "auto", which columns not named in the dict have, goes by the values: 0 and 1 are a
+        Bernoulli, counts a Poisson, strings categories, other numbers Gaussian. On a stream the choice follows the
+        rows, so that learning row by row ends where one fit ends (with ``covariance="diagonal"``).
     covariance : "diagonal", or "full": the Gaussian columns have covariances.
     alpha : rows' worth of smoothing in counts (of every level, bin, or the common rate).
     var_smoothing : the share of the largest variance that is added to all variances.

@@ -199,6 +199,9 @@ class GenerativeClassifier(Tabular, ClassifierMixin, BaseEstimator):
             other = GenerativeModel(model.classes, self._start(table, weights, len(model.classes)), model.priors)
             if model.own is not None:
                 other.start_entities(model.own_class, model.backoff)
+            other.density.auto = None  # densities are chosen by all rows, not by those of a fold
+            if other.own is not None:
+                other.own.auto = None
             rows, whose = part(train)
             other.learn(rows, codes[train], weights[train], whose)
             rows, whose = part(test)

@@ -30,7 +30,7 @@ class LinearRecord(HoldsLinear):
 
     def _hold(self, record: LinearModel) -> None:
         self._show(record)
-        self.n_iter_ = max(1, int(record.statistics.get("iterations", 1)))  # a closed form is one
+        self.n_iter_: Any = max(1, int(record.statistics.get("iterations", 1)))  # a closed form is one
 
     def _adopt(self, record: LinearModel) -> None:
         self.n_features_in_ = len(record.terms)

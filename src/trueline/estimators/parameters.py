@@ -98,7 +98,7 @@ class Whole(Rule):
             return False
         if self.floats and isinstance(value, (float, np.floating)) and float(value).is_integer():
             return bool(value >= self.least)
-        return isinstance(value, Integral) and bool(value >= self.least)
+        return isinstance(value, Integral) and int(value) >= self.least
 
 
 class Flag(Rule):

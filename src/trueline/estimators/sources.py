@@ -215,7 +215,7 @@ def scan(
     >>> tl.LinearRegression.from_moments(moments).coef_
     array([2.])
     """
-    given = {
+    given: dict[str, Any] = {
         "target": target,
         "features": features,
         "weights": weights,

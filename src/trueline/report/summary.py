@@ -139,7 +139,7 @@ def _stacked(parts: list[Summary], model: LinearModel, places: list[int]) -> Sum
         return parts[0]
     names = [_labels(model)[place] for place in places]
     first = parts[0]
-    joined = {
+    joined: dict[str, Any] = {
         field: np.concatenate([getattr(part, field) for part in parts])
         for field in (
             "estimates", "std_errors", "statistics", "p_values", "lower", "upper", "variance_inflation"
