@@ -313,3 +313,80 @@ def test_refusals(options, word):
         tl.LocalRegression(**options).fit(X, y)
     with pytest.raises(ValueError, match="zero"):
         tl.LocalRegression().fit(X, y, np.zeros(10))
+
+
+def weighed(X, y, w, q, degree, fraction):
+    """The local fit at q by its definition: the nearest share of the rows, tricube weights, weighted least squares."""
+    p = X.shape[1]
+    least = 2 if p == 1 and degree < 2 else (1, 1 + p, 1 + p + p * (p + 1) // 2)[degree] + 1
+    k = min(max(least, int(fraction * w.sum() + 1e-7)), int(w.sum()))
+    unit = np.sqrt(np.average((X - np.average(X, axis=0, weights=w)) ** 2, axis=0, weights=w)) if p > 1 else np.ones(1)
+    away = np.sqrt((((X - q) / np.where(unit > 0, unit, 1.0)) ** 2).sum(axis=1))
+    h = np.repeat(np.sort(away), w[np.argsort(away)].astype(int))[k - 1]
+    h = h if (away <= 0.999 * h).any() else h / 0.99  # all on the rim: a little further
+    weights = np.where(away <= 0.999 * h, (1.0 - (away / h) ** 3) ** 3, 0.0) * w if h > 0 else w * (away == 0)
+    t = X - q
+    design = [np.ones(len(X))] + ([t[:, j] for j in range(X.shape[1])] if degree else [])
+    if degree == 2:
+        design += [t[:, i] * t[:, j] for i in range(X.shape[1]) for j in range(i + 1)]
+    D = np.sqrt(weights)[:, None] * np.column_stack(design)
+    scaled = D / np.maximum(np.linalg.norm(D, axis=0), 1e-300)
+    if np.linalg.matrix_rank(scaled, tol=1e-3) < D.shape[1]:
+        return None  # too few places for the polynomial: a lower one is taken
+    return np.linalg.lstsq(D, np.sqrt(weights) * y, rcond=None)[0][0]
+
+
+@pytest.mark.parametrize("degree", [0, 1, 2])
+@pytest.mark.parametrize("columns", [1, 2])
+def test_few_rows_are_fitted_as_weighted_least_squares(columns, degree):
+    compared = 0
+    for seed in range(60):
+        rng = np.random.default_rng(seed)
+        n = 1 + seed % 9
+        X = np.round(rng.normal(size=(n, columns)), 0 if seed % 3 == 0 else 6)
+        y = 5.0 + rng.normal(size=n)
+        w = rng.integers(0, 3, n).astype(float) if seed % 4 == 1 else np.ones(n)
+        w[0] = 1.0
+        fraction = (0.4, 0.7, 1.0)[seed % 3]
+        model = tl.LocalRegression(fraction=fraction, degree=degree, robust_iterations=0).fit(X, y, w)
+        queries = np.vstack([X + 0.37, X.mean(axis=0) + 0.1])
+        found = model.predict(queries)
+        assert np.isfinite(found).all() and np.isfinite(model.fitted_).all()
+        assert len(model.fitted_) == n
+        for q, value in zip(queries, found):
+            expected = weighed(X[w > 0], y[w > 0], w[w > 0], q, degree, fraction)
+            if expected is not None:
+                np.testing.assert_allclose(value, expected, rtol=1e-5)
+                compared += 1
+    assert compared > 60
+
+
+@pytest.mark.parametrize("kernel", ["tricube", "gaussian"])
+@pytest.mark.parametrize(
+    "options", [{}, {"bandwidth": 1e-9}, {"bandwidth": 2.0}, {"fraction": "gcv"}, {"bandwidth": "cv"}]
+)
+def test_rows_of_one_place_predict_their_mean(kernel, options):
+    y = np.array([1.0, 2.0, 6.0])
+    for columns in (1, 3):
+        X = np.full((3, columns), 7.0)
+        model = tl.LocalRegression(kernel=kernel, robust_iterations=0, **options).fit(X, y)
+        np.testing.assert_allclose(model.predict(np.full((2, columns), 7.0) + [[0.0], [1.0]]), 3.0)
+        model = tl.LocalRegression(kernel=kernel, **options).fit(X[:1], y[:1])
+        np.testing.assert_allclose(model.predict(X + 5.0), 1.0)
+        assert not model.certificate_.proven  # one row says nothing about errors
+
+
+def test_a_curve_through_all_its_rows_is_not_called_proven():
+    model = tl.LocalRegression(fraction=1.0, degree=2, robust_iterations=0).fit([[0.0], [1.0], [3.0]], [1.0, 2.0, 0.0])
+    assert model.certificate_.status.name == "DEGENERATE" and "more rows" in model.certificate_.advice
+    with pytest.raises(ValueError, match="no residual"):
+        model.predict([[0.5]], interval=0.9)
+
+
+def test_a_narrow_bell_far_from_every_row_takes_the_nearest():
+    rng = np.random.default_rng(4)
+    X, y = rng.normal(size=(12, 3)) * 1e5, rng.normal(size=12)
+    model = tl.LocalRegression(bandwidth=1e-9, kernel="gaussian", degree=0, robust_iterations=0).fit(X, y)
+    queries = X * 1.1
+    nearest = y[((queries[:, None] - X) ** 2).sum(axis=2).argmin(axis=1)]
+    np.testing.assert_allclose(model.predict(queries), nearest)

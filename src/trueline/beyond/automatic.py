@@ -67,8 +67,11 @@ class Automatic:
         if not self.moments.groups:
             return dict.fromkeys(self.columns, "gaussian")
         stats = self.moments.pooled().stats
-        each = zip(stats["weight"][0], stats["mean"][0], stats["scatter"][0], self.whole, self.binary)
-        return {j: kind_by(*map(float, item[:3]), *map(bool, item[3:])) for j, item in zip(self.columns, each)}
+        weight, mean, scatter = (stats[name][0].tolist() for name in ("weight", "mean", "scatter"))
+        return {
+            j: kind_by(weight[k], mean[k], scatter[k], bool(self.whole[k]), bool(self.binary[k]))
+            for k, j in enumerate(self.columns)
+        }
 
     def stats(self, column: int, kind: str) -> dict[str, np.ndarray]:
         """What a family of one column would have counted."""

@@ -54,18 +54,18 @@ def solve_kept(M, L, rhs, out):
 
 @kernel
 def cloud_fit(Z, y, g, rw, q, h, nearest, squares, degree, is_gaussian, out):
-    """Fit at one query from ‖z − q‖² of every row."""
+    """Fit at one query from ‖z − q‖² of every row; ``nearest`` is the least of them."""
     p, n = Z.shape
     m = 1 if degree == 0 else (1 + p if degree == 1 else 1 + p + p * (p + 1) // 2)
     M, S, L = np.zeros((m, m)), np.zeros((m, m)), np.zeros((m, m))
     c, b, v = np.zeros(m), np.zeros(m), np.zeros(m)
-    reach = nearest * nearest + 80.0 * h * h if is_gaussian else (0.999 * h) * (0.999 * h)
+    reach = nearest + 80.0 * h * h if is_gaussian else (0.999 * h) * (0.999 * h)
     inverse = 1.0 / h if h > 0.0 else 0.0
     for j in range(n):
         if squares[j] > reach or g[j] == 0.0:
             continue
         if is_gaussian:
-            K = math.exp(-0.5 * (squares[j] - nearest * nearest) * inverse * inverse)
+            K = math.exp(-0.5 * (squares[j] - nearest) * inverse * inverse)
         else:
             r = math.sqrt(squares[j]) * inverse
             u = 1.0 - r * r * r

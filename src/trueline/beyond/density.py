@@ -161,7 +161,7 @@ class DensityModel:
                 where=label[first],
             )
         kept = [part for part in self.parts if part.name != "gaussian" and part.columns[0] not in moved]
-        old = next((part for part in self.parts if part.name == "gaussian"), None)
+        old: Any = next((part for part in self.parts if part.name == "gaussian"), None)
         own = {} if old is None else {j: k for k, j in enumerate(old.columns)}
         stay = [j for j in own if j not in moved]
         gaussian = sorted([*stay, *(j for j in moved if kinds[j] == "gaussian")])
@@ -295,9 +295,9 @@ class DensityModel:
     def to_state(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
         arrays, parts = {"rows": self.rows}, []
         for k, part in enumerate(self.parts):
-            own, meta = part.to_state()
+            own, about = part.to_state()
             arrays |= {f"part{k}.{name}": value for name, value in own.items()}
-            parts.append(meta)
+            parts.append(about)
         names = list(self.names) if self.names is not None else None
         meta: dict[str, Any] = {
             "parts": parts, "names": names, "columns": self.columns, "certificate": self.certificate.to_dict()

@@ -24,6 +24,7 @@ from .window import widths, window_fits
 
 ARRAYS = ("Z", "y", "case", "robust", "unit", "fitted", "nodes", "knots")
 LATER = ("robustness", "tried", "scores")  # not in older files
+RIM = 0.99  # a row this far out in a window still counts
 GAUSSIAN_WIDTH = 3.0  # with a fraction, τ is the distance of the last neighbour over this
 
 
@@ -105,7 +106,7 @@ class LocalModel:
         else:
             spread(lambda part: self._cloud_widths(queries[part], case, k, found[part]), self._pieces(len(queries)))
         if s.bandwidth is not None:
-            return np.maximum(s.bandwidth, found / 0.99)
+            return np.maximum(s.bandwidth, found / RIM)
         return found / GAUSSIAN_WIDTH if gaussian else found
 
     @staticmethod
@@ -150,11 +151,27 @@ class LocalModel:
                 squares = np.empty(len(self.y))
                 for i in range(part.start, part.stop):
                     square_distances(columns, queries[i], squares)
-                    near = math.sqrt(squares.min()) if gaussian else 0.0
+                    near = float(squares.min()) if gaussian else 0.0
                     cloud_fit(columns, self.y, g, rw, queries[i], h[i], near, squares, s.degree, gaussian, out[i])
 
             spread(some, self._pieces(len(queries)))
         return out
+
+    def reaching(self, queries: np.ndarray, h: np.ndarray, full: bool = True) -> np.ndarray:
+        """``direct``, for queries whose neighbours may all count nothing.
+
+        Where robust iterations have put every neighbour aside, they are all there is and count again; where all of them
+        lie on the rim of the window (one row, rows of one place), the window reaches a little further.
+        """
+        found = self.direct(queries, h, full)
+        plain = np.ones(len(self.y))
+        further = np.maximum(h / RIM, np.finfo(float).tiny)
+        for width, robust in ((h, plain), (further, None), (further, plain)):
+            lost = np.isnan(found[:, 0])
+            if not lost.any():
+                break
+            found[lost] = self.direct(queries[lost], width[lost], full, robust)
+        return found
 
     def evaluate(self, X: np.ndarray) -> np.ndarray:
         """(value, unit leverage, Σl²/w) at new rows, by the surface inside it and by fits of their own elsewhere."""
@@ -171,12 +188,7 @@ class LocalModel:
             out[inside] = self.from_knots(Z[inside])
         if not inside.all():
             rest = Z[~inside]
-            h = self.spans(rest)
-            found = self.direct(rest, h)
-            lost = np.isnan(found[:, 0])
-            if lost.any():  # every neighbour has robustness weight 0: they are all there is
-                found[lost] = self.direct(rest[lost], h[lost], robust=np.ones(len(self.y)))
-            out[~inside] = found[:, :3]
+            out[~inside] = self.reaching(rest, self.spans(rest))[:, :3]
         return out
 
     def from_cells(self, Z: np.ndarray, leaf: np.ndarray | None = None, full: bool = True) -> np.ndarray:

@@ -143,11 +143,7 @@ def _surface(model: LocalModel) -> Any:
 
         def at_corners(full: bool) -> np.ndarray:
             assert model.cells is not None
-            model.nodes = model.direct(model.cells.vertices, h, full)
-            lost = np.isnan(model.nodes[:, 0])
-            if lost.any():
-                plain = np.ones(n)
-                model.nodes[lost] = model.direct(model.cells.vertices[lost], h[lost], full, robust=plain)
+            model.nodes = model.reaching(model.cells.vertices, h, full)
             return model.from_cells(Z, leaf, full)
 
         return at_corners
@@ -170,8 +166,9 @@ def _figures(model: LocalModel, found: np.ndarray) -> None:
     W = model.total
     model.trace = float(own.sum())
     model.left = W - 2.0 * model.trace + float(case @ found[:, 2])
-    if model.settings.robust_iterations > 0:
-        model.sigma = mad(residual, case if model.case.size else None) * math.sqrt(W / max(model.left, 1e-300))
+    model.left = model.left if model.left > 1e-9 * W else 0.0  # rounding is no freedom
+    if model.settings.robust_iterations > 0 and model.left > 0.0:
+        model.sigma = mad(residual, case if model.case.size else None) * math.sqrt(W / model.left)
     else:
         model.sigma = math.sqrt(float(case @ residual**2) / model.left) if model.left > 0.0 else math.nan
     counted = case * model.robust
@@ -182,9 +179,17 @@ def _figures(model: LocalModel, found: np.ndarray) -> None:
     model.left_out = without
     model.cv = float(counted @ without**2) / float(counted.sum()) if kept.all() else math.inf
     exact = model.surface == "exact"
+    status = Status.PROVEN if exact else Status.NOT_PROVEN
+    none_left = (
+        "the curve passes through its rows, so that nothing is known about its errors; give more rows or a wider window"
+    )
+    if not model.left > 0.0:
+        status = Status.DEGENERATE
     model.certificate = MonotoneCertificate(
-        status=Status.PROVEN if exact else Status.NOT_PROVEN,
-        advice=""
+        status=status,
+        advice=none_left
+        if status is Status.DEGENERATE
+        else ""
         if exact
         else f"the error is the largest seen at {min(CHECKED, len(residual))} rows; surface='exact' fits at every row",
         assumptions=(
