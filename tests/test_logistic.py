@@ -169,3 +169,27 @@ def test_warm_start_and_refusals(binary):
         warnings.simplefilter("ignore")
         deprecated = tl.LogisticRegression(penalty=None).fit(X, y)
     assert np.allclose(deprecated.coef_, tl.LogisticRegression(C=np.inf).fit(X, y).coef_)
+
+
+@pytest.mark.parametrize(("n", "d", "classes"), [(90, 150, 3), (400, 40, 5), (300, 12, 10)])
+@pytest.mark.parametrize("C", [0.01, 1.0, 100.0])
+def test_several_classes_need_no_matrix_of_all_second_derivatives(monkeypatch, n, d, classes, C):
+    from trueline.batch.softmax import SoftmaxRisk
+
+    def refused(self, point):
+        raise AssertionError("the matrix of all second derivatives was formed")
+
+    rng = np.random.default_rng(n)
+    X = rng.normal(size=(n, d)) * np.exp(rng.normal(size=d)) + rng.normal(size=d)
+    y = (X @ rng.normal(size=(d, classes)) / d + rng.gumbel(size=(n, classes))).argmax(axis=1)
+    newton = tl.LogisticRegression(C=C, solver="newton", tol=1e-10).fit(X, y)
+    monkeypatch.setattr(SoftmaxRisk, "loss_hessian", refused)
+    model = tl.LogisticRegression(C=C).fit(X, y)
+    proof, tight = model.certificate_, newton.certificate_
+    assert proof.proven and tight.dual - 1e-9 <= proof.primal <= tight.primal + 1e-6 * abs(tight.primal)
+    assert proof.dual <= tight.primal + 1e-12
+    sharper = tl.LogisticRegression(C=C, tol=1e-10).fit(X, y)
+    assert sharper.certificate_.proven and np.allclose(
+        sharper.coef_, newton.coef_, atol=1e-3 * np.abs(newton.coef_).max()
+    )
+    assert np.allclose(sharper.predict_proba(X), newton.predict_proba(X), atol=1e-4)

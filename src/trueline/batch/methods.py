@@ -130,8 +130,9 @@ def choose(risk: Risk) -> tuple[str, str]:
         return (
             ("fista", "the loss gives no curvature") if not penalty.smooth else ("owlqn", "the loss gives no curvature")
         )
-    if getattr(loss, "name", "") == "softmax" and size > 1000:
-        return "owlqn", "loss and penalty suit it, and the matrix of second derivatives would be large"
+    # Without a penalty the gap itself needs the whole matrix, and Newton's steps have it.
+    if getattr(loss, "name", "") == "softmax" and ((penalty.smooth and not penalty.free[0]) or size > 1000):
+        return "owlqn", "one factored bound of all second derivatives scales its steps"
     if penalty.smooth:
         if getattr(loss, "name", "") == "squared" and size <= newton.LARGEST_MATRIX:
             return "normal", "squared loss with a smooth penalty has a closed form"

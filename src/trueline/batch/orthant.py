@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 
@@ -16,25 +17,29 @@ from .gradient import Patience, rounding
 from .risk import Point, Risk
 
 
-def two_loop(pairs: deque[tuple[np.ndarray, np.ndarray]], g: np.ndarray) -> np.ndarray:
-    """The inverse-Hessian product of the last pairs of (step, change of gradient)."""
+def two_loop(pairs: deque[tuple[np.ndarray, np.ndarray]], g: np.ndarray, first: Any = None) -> np.ndarray:
+    """The inverse-Hessian product of the last pairs of (step, change of gradient), from ``first`` or the unit matrix."""
     q, weights = g.copy(), []
     for s, y in reversed(pairs):
         weight = float(s @ q) / float(s @ y)
         weights.append(weight)
         q -= weight * y
+    changed = pairs[-1][1] if pairs else q
+    if first is not None:
+        q, changed = first(q), first(changed) if pairs else q
     if pairs:
         s, y = pairs[-1]
-        q *= float(s @ y) / float(y @ y)
+        q *= float(s @ y) / float(y @ changed)
     for (s, y), weight in zip(pairs, reversed(weights), strict=True):
         q += s * (weight - float(y @ q) / float(s @ y))
     return q
 
 
 def owlqn(risk: Risk, start: np.ndarray, memory: int = 10) -> Iterator[Point]:
-    """Orthant-wise limited-memory quasi-Newton."""
+    """Orthant-wise limited-memory quasi-Newton; without corners the first matrix may be a bound of the Hessian."""
     penalty = risk.penalty
     point = risk.point(start)
+    first = risk.preconditioner() if penalty.smooth else None
     pairs: deque[tuple[np.ndarray, np.ndarray]] = deque(maxlen=memory)
     patience = Patience(risk)
     while True:
@@ -44,13 +49,13 @@ def owlqn(risk: Risk, start: np.ndarray, memory: int = 10) -> Iterator[Point]:
         if not pseudo.any():
             return
         held = penalty.l1 > 0.0
-        direction = -two_loop(pairs, pseudo)
+        direction = -two_loop(pairs, pseudo, first)
         direction[held & (direction * pseudo >= 0.0)] = 0.0
         if not float(direction @ pseudo) < 0.0:
             pairs.clear()
             direction = -pseudo
         orthant = np.where(point.theta != 0.0, np.sign(point.theta), -np.sign(pseudo))
-        step = 1.0 if pairs else min(1.0, 1.0 / float(np.linalg.norm(pseudo)))
+        step = 1.0 if pairs or first is not None else min(1.0, 1.0 / float(np.linalg.norm(pseudo)))
         following = None
         while step > 1e-14:
             theta = point.theta + step * direction

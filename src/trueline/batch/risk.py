@@ -211,6 +211,10 @@ class Risk:
             point.decrement = math.sqrt(max(0.0, -float(g @ point.direction)))
         return point.direction
 
+    def preconditioner(self) -> Any:
+        """A first inverse Hessian for quasi-Newton steps, where one is cheap; None otherwise."""
+        return None
+
     @property
     def curvature_bound(self) -> float:
         """The most that the loss curves at any score; infinite where nothing bounds it."""

@@ -12,10 +12,13 @@ from typing import Any
 
 import numpy as np
 
+from .. import dense
 from .design import Design
 from .duality import solve_symmetric
 from .risk import Point, Risk
 from .scaled import ScaledPenalty
+
+LARGEST_FACTOR = 1000  # parameters of a class whose matrix is factored once, to scale the steps
 
 
 class Softmax:
@@ -39,26 +42,34 @@ class SoftmaxRisk(Risk):
     ) -> None:
         super().__init__(design, y, c, Softmax(), penalty, offset)
         self.classes = classes
+        self.every = np.arange(len(y))
 
     @property
     def size(self) -> int:
         return self.design.size * self.classes
 
     def image(self, direction: np.ndarray) -> np.ndarray:
-        rows = direction.reshape(self.classes, -1)
-        return np.column_stack([self.design.scores(row) for row in rows])
+        rows, design = direction.reshape(self.classes, -1), self.design
+        if design.sparse or design.X.dtype != np.float64:
+            return np.column_stack([design.scores(row) for row in rows])
+        design.passes += 1.0
+        coef = rows[:, : design.d] / design.scale
+        scores = (coef @ design.X.T).T  # a class after another: sums over classes then run along memory
+        if design.intercept:
+            scores += rows[:, -1] - coef @ design.shift
+        return np.asarray(scores)
 
     def point(self, theta: np.ndarray, scores: np.ndarray | None = None) -> Point:
         if scores is None:
             scores = self.image(theta)
         p = scores - scores.max(axis=1, keepdims=True)
-        own = p[np.arange(len(p)), self.y]
+        own = p[self.every, self.y]
         np.exp(p, out=p)
         total = p.sum(axis=1)
         loss = float(self.c @ (np.log(total) - own))
         p /= total[:, None]
         slope = p * self.c[:, None]
-        slope[np.arange(len(p)), self.y] -= self.c
+        slope[self.every, self.y] -= self.c
         return Point(theta, scores, loss, slope, p, self.penalty.value(theta))
 
     def gradient(self, point: Point) -> np.ndarray:
@@ -67,7 +78,30 @@ class SoftmaxRisk(Risk):
         return point.gradient
 
     def _back(self, slope: np.ndarray) -> np.ndarray:
-        return np.concatenate([self.design.correlations(np.ascontiguousarray(column)) for column in slope.T])
+        design = self.design
+        if design.sparse or design.X.dtype != np.float64:
+            return np.concatenate([design.correlations(np.ascontiguousarray(column)) for column in slope.T])
+        design.passes += 1.0
+        out = np.empty((self.classes, design.size))
+        total = slope.sum(axis=0)
+        out[:, : design.d] = (slope.T @ design.X - np.outer(total, design.shift)) / design.scale
+        if design.intercept:
+            out[:, -1] = total
+        return out.ravel()
+
+    def preconditioner(self) -> Any:
+        """g ↦ B⁻¹g, B = ½X̃ᵀCX̃ + Λ of each class, which bounds the Hessian everywhere (Böhning); None if it is too large."""
+        size = self.design.size
+        if size > min(LARGEST_FACTOR, self.design.n):
+            return None
+        matrix = 0.5 * self.design.hessian(self.c)
+        diagonal = np.diag_indices(size)
+        matrix[diagonal] += self.penalty.l2[:size]
+        matrix[diagonal] += 1e-10 * max(
+            float(matrix[diagonal].max(initial=0.0)), 1e-300
+        )  # columns that depend on others
+        inverse = dense.cho_solve(dense.cho_factor(matrix, check_finite=False), np.eye(size), check_finite=False)
+        return lambda g: (g.reshape(self.classes, size) @ inverse).ravel()
 
     def loss_hessian(self, point: Point) -> np.ndarray:
         size, p = self.design.size, point.curvature
@@ -94,11 +128,13 @@ class SoftmaxRisk(Risk):
         free = np.flatnonzero(self.penalty.free)
         p = point.curvature
         for _ in range(4):
-            if not len(free) or np.abs(z[free]).max() <= 1e-15 * np.abs(ca).sum():
+            if not len(free) or np.abs(z[free]).max() <= 1e-13 * np.abs(ca).sum():
                 break
             move = np.zeros(self.size)
             move[free] = solve_symmetric(self._free_hessian(point, free), z[free])
-            change = self.image(move)
+            rows = move.reshape(self.classes, -1)
+            # Constants alone move every row alike.
+            change = self.image(move) if rows[:, : self.design.d].any() else np.broadcast_to(rows[:, -1], p.shape)
             ca = ca + p * (change - (p * change).sum(axis=1, keepdims=True)) * self.c[:, None]
             z = -self._back(ca)
         if len(free):
