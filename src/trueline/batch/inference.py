@@ -20,6 +20,7 @@ import numpy as np
 
 from .. import dense
 from ..errors import DataError
+from ..onepass.solve import eliminate
 from .coordinate import profile_intercept
 from .risk import Point, Risk
 
@@ -27,30 +28,81 @@ from .risk import Point, Risk
 VARIANCE_POWER = {"squared": 0.0, "gamma": 2.0}
 LIKELIHOODS = ("logistic", "poisson")
 MOST_PARAMETERS = 2000
+_NOISE = 4e-15  # of a column's squares: what rounding may leave of a column that others make up
 
 
 def covariance(risk: Risk, point: Point, total_weight: float) -> np.ndarray:
-    """The covariance of (coefficients…, intercept) in the user's units; NaN where the information is singular."""
-    return _in_user_units(risk, _inverse(risk.loss_hessian(point) * total_weight))
+    """The covariance of (coefficients…, intercept) in the user's units; 0 for columns that others make up."""
+    return _in_user_units(risk, _inverse(risk, risk.loss_hessian(point) * total_weight))
 
 
-def _inverse(information: np.ndarray) -> np.ndarray:
+def _inverse(risk: Any, information: np.ndarray) -> np.ndarray:
+    """The inverse over the estimable columns, 0 elsewhere; NaN where it has no digits."""
+    size = risk.design.size
+    estimable, _ = _aliases(risk, information[:size, :size])
+    inner = np.ix_(*[np.tile(estimable, len(information) // size)] * 2)
+    result = np.zeros_like(information)
     try:
-        if dense.cond(information) <= 1e13:
-            return dense.inv(information)
+        if dense.cond(information[inner]) <= 1e13:
+            result[inner] = dense.inv(information[inner])
+            return result
     except np.linalg.LinAlgError:
         pass
     return np.full(information.shape, np.nan)
 
 
-def _in_user_units(risk: Risk, inverse: np.ndarray) -> np.ndarray:
+def _aliases(risk: Any, gram: np.ndarray) -> tuple[np.ndarray, dict[int, np.ndarray]]:
+    """(which columns are estimable, what each of the others is in them), the intercept before all others.
+
+    ``gram`` is that of the columns of the design, with any weights.
+    """
+    order = np.roll(np.arange(len(gram)), int(risk.design.intercept))
+    size = np.sqrt(np.maximum(np.diagonal(gram), 0.0))
+    size = np.where(size > 0, size, 1.0)
+    scaled = (gram / size / size[:, None])[np.ix_(order, order)]
+    estimable = np.ones(len(gram), dtype=bool)
+    if not np.isfinite(scaled).all():
+        return estimable, {}
+    _, kept, combinations = eliminate((scaled, np.zeros_like(scaled)), noise=np.full(len(gram), _NOISE))
+    estimable[order] = kept
+    found = {}
+    for j, gamma in combinations.items():
+        found[int(order[j])] = np.zeros(len(gram))
+        found[int(order[j])][order] = gamma * size[order[j]]
+        found[int(order[j])] /= size
+    return estimable, found
+
+
+def alias_figures(risk: Any, gram: np.ndarray, theta: np.ndarray) -> dict[str, Any]:
+    """What a summary shows instead of the coefficients where columns depend on others: the same fit without those.
+
+    ``theta`` has one row for each class or target, in the units of the design; nothing comes back where none depends.
+    """
+    estimable, combinations = _aliases(risk, gram)
+    if estimable.all():
+        return {}
+    theta = np.atleast_2d(theta).copy()
+    for j, gamma in combinations.items():
+        theta += theta[:, j : j + 1] * gamma
+        theta[:, j] = 0.0
+    theta = theta @ _back(risk).T
+    theta[:, ~estimable] = np.nan
+    return {"estimates": np.roll(theta, int(risk.design.intercept), axis=1).ravel(), "rank": int(estimable.sum())}
+
+
+def _back(risk: Any) -> np.ndarray:
+    """From the design's coordinates to the user's."""
     design = risk.design
     back = np.zeros((design.size, design.size))
     back[np.arange(design.d), np.arange(design.d)] = 1.0 / design.scale
     if design.intercept:
         back[design.d, : design.d] = -design.shift / design.scale
         back[design.d, design.d] = 1.0
-    copies = len(inverse) // design.size
+    return back
+
+
+def _in_user_units(risk: Any, inverse: np.ndarray) -> np.ndarray:
+    back, copies = _back(risk), len(inverse) // risk.design.size
     back = back if copies == 1 else np.kron(np.eye(copies), back)
     return back @ inverse @ back.T
 
@@ -127,7 +179,9 @@ def figures(risk: Risk, point: Point, weights: np.ndarray, *, errors: bool) -> d
     result: dict[str, Any] = {"n": len(risk.y), "sum_of_weights": float(weights.sum())}
     name = getattr(risk.loss, "name", "")
     total = float(weights.sum())
-    dispersion = _dispersion(risk, point, weights)
+    possible = errors and risk.size <= MOST_PARAMETERS
+    aliased = alias_figures(risk, risk.design.hessian(risk.c), point.theta) if possible else {}
+    dispersion = _dispersion(risk, point, weights, aliased.get("rank", risk.design.size))
     if dispersion is not None:
         result["dispersion"] = dispersion
     if name == "logistic" and risk.offset is None:
@@ -146,15 +200,15 @@ def figures(risk: Risk, point: Point, weights: np.ndarray, *, errors: bool) -> d
         likelihood = log_likelihood(risk.loss, risk.y, point.scores, weights, dispersion or math.nan)
     if math.isfinite(likelihood):
         free = int(np.count_nonzero(point.theta[: risk.design.d])) + int(risk.design.intercept)
-        result |= criteria(likelihood, free, total)
+        result |= criteria(likelihood, aliased.get("rank", free), total)
         if name != "squared":  # the deviance is twice the loss of log-likelihood, in units of the dispersion
             scale = 1.0 if name in LIKELIHOODS else dispersion
             lost = 0.5 * (result["null_deviance"] - result["deviance"]) / scale
             result["null_log_likelihood"] = likelihood - lost
-    if errors and risk.size <= MOST_PARAMETERS:
+    if possible:
         matrix = _model_covariance(risk, point, weights, dispersion)
         if matrix is not None:
-            result["covariance"] = _intercept_first(risk, matrix)
+            result |= {"covariance": _intercept_first(risk, matrix), **aliased}
     return result
 
 
@@ -179,12 +233,12 @@ def _power(loss: Any) -> float | None:
     return float(loss.p) if name == "tweedie" else VARIANCE_POWER.get(name)
 
 
-def _dispersion(risk: Risk, point: Point, weights: np.ndarray) -> float | None:
+def _dispersion(risk: Risk, point: Point, weights: np.ndarray, parameters: int) -> float | None:
     """Pearson's, NaN where no row is left to judge it by; None of a loss that has none."""
     power = _power(risk.loss)
     if power is None:
         return None
-    left = int(np.count_nonzero(weights)) - risk.design.size
+    left = int(np.count_nonzero(weights)) - parameters
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
         mean = np.exp(point.scores) if power else point.scores
         pearson = float(weights @ ((risk.y - mean) ** 2 / mean**power if power else (risk.y - mean) ** 2))
@@ -199,11 +253,11 @@ def _model_covariance(risk: Risk, point: Point, weights: np.ndarray, dispersion:
     if dispersion is not None:
         power = _power(risk.loss)
         expected = risk.c * np.exp((2.0 - power) * point.scores) if power else risk.c
-        return _in_user_units(risk, dispersion * _inverse(risk.design.hessian(expected) * total))
+        return _in_user_units(risk, dispersion * _inverse(risk, risk.design.hessian(expected) * total))
     if name in ("quantile", "absolute"):
         return _quantile_covariance(risk, point, weights)
     if getattr(risk.loss, "smooth", False) and risk.has_curvature:
-        bread = _inverse(risk.loss_hessian(point) * total)
+        bread = _inverse(risk, risk.loss_hessian(point) * total)
         meat = risk.design.hessian(point.slope**2) * total**2
         return _in_user_units(risk, bread @ meat @ bread)
     return None
@@ -231,7 +285,7 @@ def _quantile_covariance(risk: Risk, point: Point, weights: np.ndarray) -> np.nd
     # A row that the plane passes through has a residual of rounding, on either side.
     above = risk.y - point.scores > 1e-9 * float(np.max(np.abs(y), initial=0.0))
     square = np.where(above, q / density, (1.0 - q) / density) ** 2
-    bread = _inverse(risk.design.hessian(np.asarray(weights, dtype=float)))
+    bread = _inverse(risk, risk.design.hessian(np.asarray(weights, dtype=float)))
     return _in_user_units(risk, bread @ risk.design.hessian(weights**2 * square) @ bread)
 
 
@@ -247,7 +301,11 @@ def multinomial_figures(risk: Any, point: Point, weights: np.ndarray, *, errors:
         result |= criteria(-total * point.loss, free, total) | {"null_log_likelihood": total * empty}
         if free <= MOST_PARAMETERS // 4:
             information = risk.loss_hessian(point)[risk.design.size :, risk.design.size :] * total
-            result["covariance"] = _intercept_first(risk, _in_user_units(risk, _inverse(information)))
+            result["covariance"] = _intercept_first(risk, _in_user_units(risk, _inverse(risk, information)))
+            theta = point.theta.reshape(risk.classes, -1)
+            aliased = alias_figures(risk, information[: risk.design.size, : risk.design.size], theta[1:] - theta[0])
+            if aliased:
+                result |= aliased | criteria(-total * point.loss, (risk.classes - 1) * aliased["rank"], total)
     return result
 
 
@@ -265,7 +323,7 @@ def sandwich(risk: Any, point: Point, total_weight: float, groups: Any = None) -
         hessian = risk.loss_hessian(point)[design.size :, design.size :]
     else:
         scores, hessian = rows * slope[:, None], risk.loss_hessian(point)
-    bread = _inverse(hessian * total_weight)
+    bread = _inverse(risk, hessian * total_weight)
     count = 0
     if groups is None:
         meat = scores.T @ scores
@@ -276,7 +334,7 @@ def sandwich(risk: Any, point: Point, total_weight: float, groups: Any = None) -
             raise DataError("clustered errors need at least two groups", where="groups")
         sums = np.zeros((count, scores.shape[1]))
         np.add.at(sums, index.ravel(), scores)
-        n, p = scores.shape
+        n, p = len(scores), int(np.count_nonzero(np.diagonal(bread)))
         if n <= p:
             raise DataError(f"clustered errors need more rows than the {p} parameters, not {n}", where="groups")
         meat = sums.T @ sums * (count / (count - 1.0) * (n - 1.0) / (n - p))

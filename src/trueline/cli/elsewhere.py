@@ -13,7 +13,7 @@ from typing import Any
 from ..data.files import file_format, resolve
 from ..errors import DataError, TruelineError, UsageError, nearest
 from .engines import check_files, differing, pandas_options, separator_of
-from .fitting import Asked, Fitted, check, schema_notes, solved
+from .fitting import Asked, Fitted, alias_notes, check, schema_notes, solved
 
 ENGINES = ("dask", "spark")
 SEVERAL = ("logistic", "poisson", "huber")  # losses that take several passes there
@@ -286,5 +286,5 @@ def _by_jobs(asked: Asked, table: Any, loss: str, options: dict[str, Any], began
     else:
         record = fit_generalized(table, target=asked.target, loss=make_loss(loss), penalty=penalty, **options)
     seconds = {"read": 0.0, "solve": time.perf_counter() - began}
-    notes = [f"{record.statistics['jobs']} jobs", *schema_notes(record.schema)]
+    notes = [f"{record.statistics['jobs']} jobs", *schema_notes(record.schema), *alias_notes(record)]
     return Fitted(record, record.statistics["n"], record.targets[0], loss, asked.penalty, alpha, notes, seconds)

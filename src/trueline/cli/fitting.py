@@ -284,6 +284,13 @@ def schema_notes(schema: Any) -> list[str]:
     return notes
 
 
+def alias_notes(record: Any) -> list[str]:
+    """Which terms of a likelihood's fit have no estimate of their own."""
+    from ..report.summary import summarise
+
+    return list(summarise(record).notes) if "estimates" in record.statistics else []
+
+
 def from_rows(asked: Asked, encoder: Any, blocks: Iterator[Any], began: float) -> Fitted:
     """Losses that need several passes: the rows in memory, and a duality gap at the end."""
     from .iterated import fit_rows
@@ -322,6 +329,7 @@ def from_rows(asked: Asked, encoder: Any, blocks: Iterator[Any], began: float) -
             where=asked.target,
         )
     record, alpha, rows, curves = fit_rows(asked, loss, X, y, weights, folds, schema)
+    notes += alias_notes(record)
     done = time.perf_counter()
     chosen = np.linspace(0, len(X) - 1, min(len(X), asked.sample)).astype(int)
     centre = X.mean(axis=0)

@@ -171,8 +171,8 @@ def refuse_identifier(name: str, levels: Sequence[str], rows: int, describe: str
     if len(levels) >= _IDENTIFIER and 10 * len(levels) >= 9 * rows:
         raise DataError(
             f"column {name!r} of {describe} has {len(levels)} levels ({levels[0]!r}, {levels[1]!r}, …) in {rows} rows: it "
-            "names the rows and tells nothing about others; leave it out by naming the others in features=, or derive a "
-            "coarser column from it",
+            "names the rows and tells nothing about others; leave it out by naming the others in features= (--features), "
+            "or derive a coarser column from it",
             where=name,
         )
 

@@ -15,7 +15,7 @@ import numpy as np
 from ..errors import DataError
 from .blocks import Block, Columns
 from .choice import check_formula_options, choose, one_of, others, parsed, text_of
-from .columns import as_numbers, check_levels, codes, kind_of, numbers
+from .columns import as_numbers, check_levels, codes, kind_of, numbers, refuse_identifier
 from .copies import Copies
 from .folds import FoldRule, compile_for, hash_of_columns
 from .read import Source, open_source
@@ -220,18 +220,23 @@ class Encoder:
         complete = refuse_infinite(values, self._plain, row, describe)
         self._stray.see(frame, row)
         self._stray.see_dates(frame, row, self.source)
-        y = self._given_target.values(frame, row)
+        labels = self._given_target.kind == "category"
+        y = None if labels else self._given_target.values(frame, row)
         weights = self._given_weights.values(frame, row)
-        found = {name: self._codes(frame, name) for name in self._levels}
         gaps = None if complete else np.isnan(values)
         if self.missing in ("refuse", "drop"):
-            bad = self._incomplete(values, gaps, found, y, weights, row)
+            text = [*self._levels, *([str(self.target)] if labels else [])]
+            nulls = {name: frame.get_column(name).is_null().to_numpy() for name in text}
+            bad = self._incomplete(values, gaps, nulls, y, weights, row)
             if bad is not None:
                 keep = ~bad
-                values, found = np.ascontiguousarray(values[keep]), {n: c[keep] for n, c in found.items()}
+                values = np.ascontiguousarray(values[keep])
                 y, weights = (None if v is None else v[keep] for v in (y, weights))
                 frame = frame.filter(keep)
             gaps = None
+        # Levels and labels are those of the rows that stay.
+        y = self._given_target.values(frame, row) if labels else y
+        found = {name: self._codes(frame, name) for name in self._levels}
         values += 0.0  # −0.0 becomes 0.0: one value, one hash
         if gaps is not None:
             values[gaps] = 0.0
@@ -277,7 +282,7 @@ class Encoder:
         self,
         values: np.ndarray,
         gaps: np.ndarray | None,
-        found: dict[str, np.ndarray],
+        nulls: dict[str, np.ndarray],
         y: np.ndarray | None,
         weights: np.ndarray | None,
         row: int,
@@ -287,7 +292,7 @@ class Encoder:
         lacking: list[tuple[str, np.ndarray]] = []
         if gaps is not None:
             lacking += [(name, gaps[:, j]) for j, name in enumerate(self._plain) if gaps[:, j].any()]
-        lacking += [(name, c == -1) for name, c in found.items() if (c == -1).any()]
+        lacking += [(name, null) for name, null in nulls.items() if null.any()]
         for name, vector in ((self.target, y), (self.weights, weights)):
             if vector is not None and not np.isfinite(vector.sum()):
                 lacking.append((str(name), np.isnan(vector)))
@@ -396,6 +401,8 @@ class Encoder:
             refuse_classes(str(self.target), self.target_levels, self._kept, describe)
         if self._kept == 0:
             raise DataError(f"no row of {describe} is complete: all {self._row} have a missing value", where="missing")
+        for name, levels in self._levels.items():
+            refuse_identifier(name, sorted(levels), self._kept, describe)
         if self.weights is not None and self._weight_total == 0:
             raise DataError(
                 f"all weights in column {self.weights!r} of {describe} are zero; at least one must not be",

@@ -259,7 +259,7 @@ def fold_notes(folds: int, sizes: Sequence[int], group: str | None = None, copie
     n, largest = sum(sizes), max(sizes, default=0)
     chance = 3.0 * math.sqrt(n * (folds - 1)) / folds  # that hashing alone may add
     if largest > max(UNEQUAL * n / folds, n / folds + chance):
-        cause = f"some value of {group!r} has many rows" if group else "many rows are alike"
+        cause = f"some value of {group!r} has many rows" if group else "rows are alike, or chance has it so"
         result.append(
             f"the largest of {folds} folds has {largest:,} of {n:,} rows, so that cross-validated errors may mislead: {cause}; "
             f"choose another number of folds{' or another group' if group else ''}"

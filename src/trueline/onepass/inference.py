@@ -71,6 +71,26 @@ class Inference:
         )
 
     @property
+    def estimable(self) -> np.ndarray:
+        """Which of [intercept and] coefficients are no combination of those before them."""
+        return np.concatenate([[True], self.factor.kept]) if self.fit_intercept else self.factor.kept
+
+    def without_aliases(self) -> Inference:
+        """The same fit, with coefficient 0 for each column that is a combination of those before it."""
+        if not self.factor.combinations:
+            return self
+        everything = list(range(self.d))
+        solution = solve_part(
+            self._part(everything),
+            self.terms,
+            self.integer[[*everything, self.d + self.target]],
+            fit_intercept=self.fit_intercept,
+            rank="drop",
+            condition=False,
+        )
+        return dataclasses.replace(self, coef=solution.coef[0], intercept=float(solution.intercept[0]))
+
+    @property
     def parameters(self) -> int:
         return self.factor.rank + int(self.fit_intercept)
 
@@ -109,8 +129,7 @@ class Inference:
     @property
     def std_errors(self) -> np.ndarray:
         spread = np.sqrt(np.maximum(np.diagonal(self.unscaled), 0.0)) * math.sqrt(self.variance)
-        shown = np.concatenate([[True], self.factor.kept]) if self.fit_intercept else self.factor.kept
-        return np.where(shown, spread, np.nan)
+        return np.where(self.estimable, spread, np.nan)
 
     @property
     def r_squared(self) -> float:

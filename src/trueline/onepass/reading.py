@@ -7,7 +7,6 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from ..data.columns import refuse_identifier
 from ..data.schema import encode
 from ..errors import UsageError, warn_caller
 from ..threads import ahead
@@ -39,8 +38,6 @@ def scan_source(
     finally:
         if isinstance(report, _Meter):
             report.close()
-    for column in encoder.schema.columns:
-        refuse_identifier(column.name, column.levels, encoder.rows, encoder.source.describe)
     if encoder.rule is not None:
         for note in encoder.rule.notes([part.n for part in made.parts.values()], encoder.copies):
             warn_caller(note, UserWarning)

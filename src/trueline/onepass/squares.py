@@ -247,12 +247,7 @@ def _certificate(
         if which:
             advice.append(f"{told}: {', '.join(list(which)[:_NAMED])}{', …' if len(which) > _NAMED else ''}")
     if dropped:
-        explained = [
-            _explain(terms, j, gamma * factor.scale / factor.scale[j])
-            for j, gamma in list(factor.combinations.items())[:_NAMED]
-        ]
-        explained += [f"{len(dropped) - _NAMED} more"] if len(dropped) > _NAMED else []
-        advice.append(f"columns that add nothing: {'; '.join(explained)}; {HOW[rank]}")
+        advice.append(f"columns that add nothing: {explained(terms, factor)}; {HOW[rank]}")
     return ExactCertificate(
         status=Status.DEGENERATE if dropped else Status.PROVEN,
         assumptions=(
@@ -272,6 +267,16 @@ def _certificate(
         dropped=dropped,
         orthogonality=float(angle.max(initial=0.0)),
     )
+
+
+def explained(terms: Sequence[str], factor: Factor) -> str:
+    """The first dropped columns, each with what it is in the others."""
+    told = [
+        _explain(terms, j, gamma * factor.scale / factor.scale[j])
+        for j, gamma in list(factor.combinations.items())[:_NAMED]
+    ]
+    more = len(factor.combinations) - _NAMED
+    return "; ".join([*told, *([f"{more} more"] if more > 0 else [])])
 
 
 def _explain(terms: Sequence[str], j: int, gamma: np.ndarray) -> str:

@@ -20,6 +20,7 @@ from ..model.iterated import robust_covariance
 from ..model.linear import LinearModel
 from ..onepass.distributions import normal_quantile, normal_two_sided, t_quantile, t_two_sided
 from ..onepass.inference import ROBUST, Inference
+from ..onepass.squares import explained
 from .coefficients import Summary
 
 # Above this condition number of the scaled columns, what a t-test says rests on the last digits of the data.
@@ -170,20 +171,18 @@ def _stacked(parts: list[Summary], model: LinearModel, places: list[int]) -> Sum
 def _least_squares(
     model: LinearModel, level: float, place: int, robust: str | None, X: Any, y: Any, sample_weight: Any, groups: Any
 ) -> Summary:
-    known = inference_of(model, place)
+    known = inference_of(model, place).without_aliases()
     certificate: Any = model.certificate
     withheld, notes = _reasons(known, certificate)
     freedom = known.df_residual
     if robust is not None:
         covariance, freedom = known.robust_covariance(robust, _row_blocks(model, place, X, y, sample_weight, groups))
-        std_errors = np.sqrt(np.maximum(np.diagonal(covariance), 0.0))
+        std_errors = np.where(known.estimable, np.sqrt(np.maximum(np.diagonal(covariance), 0.0)), np.nan)
         if robust == "cluster":
             notes.append(f"{freedom + 1} groups: tests and intervals have {freedom} degrees of freedom")
     elif known.df_residual > 0:
         std_errors = known.std_errors
     else:
-        std_errors = np.full(len(known.names), np.nan)
-    if withheld and known.factor.rank < known.d and certificate.advice.endswith("least norm is given"):
         std_errors = np.full(len(known.names), np.nan)
     inflation = known.variance_inflation
     worst = np.nanmax(np.where(np.isfinite(inflation), inflation, np.nan), initial=1.0)
@@ -213,7 +212,7 @@ def _least_squares(
         Summary(
             f"Least squares of {model.targets[place]} on {_terms(known.d)}, {n} rows",
             known.names,
-            known.estimates,
+            np.where(known.estimable, known.estimates, np.nan),
             std_errors,
             blank,
             blank,
@@ -243,14 +242,8 @@ def _reasons(known: Inference, certificate: Any) -> tuple[str, list[str]]:
             f"{known.part.n} rows cannot judge {known.parameters} parameters; tests need more rows than columns",
             notes,
         )
-    if certificate.dropped and certificate.advice.endswith("least norm is given"):
-        return (
-            f"the columns are linearly dependent ({', '.join(certificate.dropped[:4])}), so single coefficients have no "
-            'meaning of their own; fit with rank="drop" to test the others',
-            notes,
-        )
-    if certificate.dropped:
-        notes.append(f"dropped, being combinations of others: {few(certificate.dropped)}")
+    if known.factor.combinations:
+        notes.append(f"not estimated, since other columns say the same: {explained(known.terms, known.factor)}")
     if certificate.condition_number > COLLINEAR:
         return (
             f"the columns are so nearly dependent (condition number {certificate.condition_number:.2g}) that tests of "
@@ -278,7 +271,14 @@ def _asymptotic(model: LinearModel, level: float, target: Any, robust: str | Non
     figures = {str(name): float(s[name]) for name in FIGURES if np.ndim(s.get(name, ())) == 0}
     if "null_log_likelihood" in figures and figures["null_log_likelihood"] < 0.0 and model.classes:
         figures["pseudo_r_squared"] = 1.0 - figures["log_likelihood"] / figures["null_log_likelihood"]
-    if not withheld and not np.isfinite(spread).all():
+    estimable = np.ones(len(names), dtype=bool)
+    if "estimates" in s:
+        estimates = np.asarray(s["estimates"])
+        estimable = ~np.isnan(estimates)
+        spread = np.where(estimable, spread, np.nan)
+        aliased = tuple(name for name, known in zip(names, estimable) if not known)
+        notes.append(f"not estimated, being constant or combinations of others: {few(aliased)}")
+    if not withheld and not np.isfinite(spread[estimable]).all():
         withheld = "the columns are linearly dependent, or too few rows are left to judge the errors by"
     blank = np.full(len(names), np.nan)
     freedom, kind = math.inf, "z"

@@ -233,10 +233,11 @@ def minimise(
     if classes:
         statistics |= {"deviance": 2.0 * total * outcome.point.loss, "log_likelihood": -total * outcome.point.loss}
     if inferred:
-        from ..batch.inference import covariance
+        from ..batch.inference import alias_figures, covariance
 
         order = np.roll(np.arange(design.size), int(fit_intercept))
         statistics["covariance"] = covariance(risk, outcome.point, total)[np.ix_(order, order)]
+        statistics |= alias_figures(risk, risk.loss_hessian(outcome.point), outcome.point.theta)
     return Fit(coef, intercept, moments, classes, outcome.certificate, statistics)
 
 

@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 
 from ..data.blocks import Block
+from ..data.columns import refuse_identifier
 from ..data.encode import Encoder
 from ..data.read import Source
 from ..errors import DataError
@@ -223,6 +224,8 @@ def judged(moments: Moments | None, described: str, *, folds: bool) -> Moments:
         elif moments is not None and moments.schema.dropped_rows:
             tail = f": all {moments.schema.dropped_rows} have a missing value"
         raise DataError(f"{described} has no rows{tail}", where="rows")
+    for column in moments.schema.columns:
+        refuse_identifier(column.name, column.levels, moments.schema.rows, described)
     if moments.n == 0:
         raise DataError("all weights are zero; at least one row needs a positive weight", where="weights")
     moments.refuse_nonfinite()
