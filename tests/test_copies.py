@@ -109,10 +109,10 @@ def test_neither_blocks_nor_order_nor_format_nor_route_move_a_fold(tmp_path):
     table.write_parquet(tmp_path / "t.parquet", row_group_size=100)
     table[order].write_csv(tmp_path / "shuffled.csv")
     sizes = []
-    for source in (table, tmp_path / "t.csv", tmp_path / "t.parquet", tmp_path / "shuffled.csv"):
-        for rows in (None, 37, 1000):
-            moments = tl.scan(source, target="survived", block_rows=rows)
-            sizes.append({fold: (part.n, part.mean[0][-1].round(12)) for fold, part in moments.parts.items()})
+    pieces = [[table[k : k + rows] for k in range(0, len(table), rows)] for rows in (37, 1000)]
+    for source in (table, tmp_path / "t.csv", tmp_path / "t.parquet", tmp_path / "shuffled.csv", *pieces):
+        moments = tl.scan(source, target="survived")
+        sizes.append({fold: (part.n, part.mean[0][-1].round(12)) for fold, part in moments.parts.items()})
     assert all(one == sizes[0] for one in sizes)
     _, _, _, folds = scanned(table, target="survived", folds=5)
     assert (scanned(table, target="survived", folds=5, block_rows=13)[3] == folds).all()
