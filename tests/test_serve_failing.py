@@ -139,6 +139,17 @@ def test_a_row_that_fails_brings_no_column(monkeypatch):
     assert made[0] == made[1] == made[2]
 
 
+def test_the_log_hears_of_labels_that_are_left_out(monkeypatch, caplog):
+    """On one line each, whatever the error says, and not of every one."""
+    live = model("regression", None, {"rate": 0.01})
+    fail_at(monkeypatch, live, X[3:40].tolist(), ValueError("x\nFAKE"))
+    live.apply(labels(live))
+    assert live.tally["skipped"] == 37
+    said = [record.getMessage() for record in caplog.records]
+    assert len(said) == 6 and not any("\n" in line for line in said)
+    assert said[2].startswith("label 7 of m cannot be learned, 4 so far: ValueError(")
+
+
 def test_out_of_memory_is_no_fault_of_a_row(monkeypatch):
     live = model("regression", None, {"rate": 0.01})
     fail_at(monkeypatch, live, X[[3]].tolist(), MemoryError())

@@ -15,7 +15,7 @@ import pytest
 from serving import SPEC, Served, journal, rows, wait_for
 
 from trueline.errors import ModelError, UsageError
-from trueline.serve import admin
+from trueline.serve import admin, lock
 from trueline.serve.intake import Refused
 from trueline.serve.service import Service
 from trueline.serve.spec import check
@@ -112,6 +112,25 @@ def test_a_second_server_process_is_refused(tmp_path):
         server.post("m/learn", {"id": "more", "label": 1.0, "features": X[0]}).raise_for_status()
         server.kill()
     assert positions(tmp_path / "state.db") == 11
+
+
+def test_locks_of_the_process_hold_too(tmp_path, monkeypatch):
+    """Where there are no locks of a descriptor: SQLite gives the lock back while it opens a store, and it is taken again."""
+    monkeypatch.setattr(lock, "_BY_DESCRIPTOR", None)
+    path = tmp_path / "s.db"
+    store = Store(path)
+    os.unlink(f"{path}.lock")
+
+    def second():
+        with pytest.raises(ModelError, match="in use by another server"):
+            Store(path)
+
+    process = multiprocessing.get_context("fork").Process(target=second)
+    process.start()
+    process.join(60)
+    assert process.exitcode == 0
+    store.close()
+    assert Store(path).close() is None
 
 
 @pytest.mark.parametrize("ending", ["", "-wal"])

@@ -134,9 +134,9 @@ def _with_learner(place: Live, other: Live, spec: dict[str, Any]) -> Live:
     """A model in the place of one, with the learner and description of another."""
     if place.classes:
         spec["untagged"] = place.spec.get("untagged", place.output_kind)  # of predictions kept by 0.1
-    made = Live(place.mid, place.name, spec, place.parent, place.start)
-    made.adopt(dumps(*other.state()), f"the state of {other.name}")
-    return made
+    live = Live(place.mid, place.name, spec, place.parent, place.start)
+    live.adopt(dumps(*other.state()), f"the state of {other.name}")
+    return live
 
 
 async def sweep(service: Service) -> int:

@@ -96,16 +96,16 @@ class Live:
 
     def read(self, output: bytes) -> Any:
         """A kept prediction; stores of 0.1 say no kind, and mean that of the learner which served them."""
-        made = msgspec.json.decode(output)
-        if not self.classes or isinstance(made, dict):
-            return made
-        return {self.spec.get("untagged", self.output_kind): made}
+        value = msgspec.json.decode(output)
+        if not self.classes or isinstance(value, dict):
+            return value
+        return {self.spec.get("untagged", self.output_kind): value}
 
-    def outward(self, made: Any) -> dict[str, Any]:
-        """What an answer says of a prediction."""
+    def outward(self, prediction: Any) -> dict[str, Any]:
+        """What an answer says of a prediction, as ``tag`` or ``read`` gives it."""
         if not self.classes:
-            return {"prediction": made}
-        ((kind, value),) = made.items()
+            return {"prediction": prediction}
+        ((kind, value),) = prediction.items()
         likely = kind == "probability"
         if len(self.classes) == 2 and not isinstance(value, list):
             if not likely:
@@ -161,18 +161,20 @@ class Live:
         while at < len(entries):
             stop = at + 1 if not self.shape.fixed else min(len(entries), at + self._room())
             block = entries[at:stop]
-            if not self._try(block):
+            error = self._try(block)
+            if error is not None:
                 for entry in block:
-                    if len(block) == 1 or not self._try([entry]):
-                        self._skip(entry)
+                    error = error if len(block) == 1 else self._try([entry])
+                    if error is not None:
+                        self._skip(entry, error)
             at = stop
 
     def _room(self) -> int:
         """Labels until the window is full."""
         return WINDOW - self.position % WINDOW
 
-    def _try(self, block: list[Label]) -> bool:
-        """Learn a block, or leave everything as it was."""
+    def _try(self, block: list[Label]) -> Exception | None:
+        """Learn a block; or leave everything as it was, and say what failed."""
         if self._before is None or self.position - self._before[0] >= REPEATED:
             learned = (self.record, self.columns, self.tally, self.windows)
             self._before, self._since = (self.position, *copy.deepcopy(learned)), []
@@ -181,14 +183,10 @@ class Live:
         except MemoryError:  # no fault of the row: the service stops, and recovers from the journal
             raise
         except Exception as error:
-            if len(block) == 1:
-                logging.getLogger("trueline.serve").warning(
-                    "label %d of %s cannot be learned: %s", block[0].position, self.name, ascii(error)
-                )
             self._go_back()
-            return False
+            return error
         self._since.append(block)
-        return True
+        return None
 
     def _go_back(self) -> None:
         """The state before the block that failed: the copy, and the blocks since then learned again as they were."""
@@ -199,9 +197,15 @@ class Live:
         for block in since:
             self._learn(block)
 
-    def _skip(self, entry: Label) -> None:
+    def _skip(self, entry: Label, error: Exception) -> None:
+        """Leave a label out; the log hears of the first, the second, the fourth, …"""
         self._before = None
         self.tally["skipped"] += 1
+        count = self.tally["skipped"]
+        if count & (count - 1) == 0:
+            logging.getLogger("trueline.serve").warning(
+                "label %d of %s cannot be learned, %d so far: %s", entry.position, self.name, count, ascii(error)
+            )
         self._reach(entry.position)
 
     def _widen(self, stored: bytes) -> None:
@@ -221,12 +225,12 @@ class Live:
         weights = [e[3] for e in entries]
         c = None if all(w == 1.0 for w in weights) else np.array(weights)
         dead = np.count_nonzero(getattr(self.record, "dead", 0))
-        made = self.record.learn(X, y, c)
-        largest = np.abs(made).max()
+        predictions = self.record.learn(X, y, c)
+        largest = np.abs(predictions).max()
         calm = largest <= LIMIT and np.count_nonzero(getattr(self.record, "dead", 0)) == dead
         if not (calm or (len(entries) == 1 and largest < math.inf)) or not self._is_sound():
             raise ArithmeticError("the update overflows")
-        self._count(entries, made.tolist(), y)
+        self._count(entries, predictions.tolist(), y)
         self._reach(entries[-1].position)
 
     def _is_sound(self) -> bool:

@@ -18,6 +18,7 @@ import fcntl
 import os
 import secrets
 import struct
+import sys
 
 from ..errors import ModelError, TruelineError, UsageError
 from .tables import digest
@@ -25,7 +26,8 @@ from .tables import digest
 PLACE = 1 << 62  # of the byte that is locked
 COPIED = 1 << 20  # bytes at a time
 ENDINGS = ("", "-wal", "-shm")  # of the files that SQLite keeps
-_BY_DESCRIPTOR = getattr(fcntl, "F_OFD_SETLK", None)
+# Elsewhere than on Linux the request has another layout, and locks of the process have to do: see ``hold``.
+_BY_DESCRIPTOR = getattr(fcntl, "F_OFD_SETLK", None) if sys.platform == "linux" else None
 
 
 class StoreLock:
@@ -100,8 +102,8 @@ class StoreLock:
         """Lock the database's byte; again after SQLite opened it, where locks belong to the process."""
         try:
             if _BY_DESCRIPTOR is not None:
-                wanted = struct.pack("hhqqi0q", fcntl.F_WRLCK, os.SEEK_SET, PLACE, 1, 0)
-                fcntl.fcntl(self._file, _BY_DESCRIPTOR, wanted)
+                request = struct.pack("hhqqi0q", fcntl.F_WRLCK, os.SEEK_SET, PLACE, 1, 0)  # struct flock
+                fcntl.fcntl(self._file, _BY_DESCRIPTOR, request)
             else:
                 fcntl.lockf(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, PLACE)
         except OSError as error:
@@ -209,8 +211,8 @@ def sync_folder(path: str) -> None:
         os.close(folder)
 
 
-def _inode(found: os.stat_result) -> tuple[int, int]:
-    return found.st_dev, found.st_ino
+def _inode(status: os.stat_result) -> tuple[int, int]:
+    return status.st_dev, status.st_ino
 
 
 def _at(name: str) -> tuple[int, int] | None:
