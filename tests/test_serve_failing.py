@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from trueline.modelfile import dumps
-from trueline.serve import admin
+from trueline.serve import admin, drift
 from trueline.serve.live import REPEATED, Label, Live
 from trueline.serve.service import Service
 from trueline.serve.spec import check
@@ -137,6 +137,26 @@ def test_a_row_that_fails_brings_no_column(monkeypatch):
         assert live.position == 30 and live.record.examples == 29
         made.append(bits(live))
     assert made[0] == made[1] == made[2]
+
+
+@pytest.mark.parametrize("classes", [None, ["a", "b", "c"]])
+def test_a_window_without_a_comparator_stops_nothing(monkeypatch, classes):
+    """The best fixed weights of a window, or of the stream, cannot be found: the labels are learned all the same."""
+    case = ("classification" if classes else "regression", classes, {"rate": 0.01})
+    live = model(*case)
+    rng = np.random.default_rng(5)
+    entries = labels(live, rng.normal(size=(600, 3)), rng.normal(size=600))
+    want = apply(model(*case), entries, 600).record.examples
+
+    def fail(*_):
+        raise np.linalg.LinAlgError if classes is None else KeyError("x")
+
+    monkeypatch.setattr(drift, "best_fixed", fail)
+    monkeypatch.setattr(type(live.record), "certificate", fail)
+    for size in (1, 100, 600):
+        found = apply(model(*case), entries, size)
+        assert found.record.examples == want == 600 and found.tally["skipped"] == 0
+        assert len(found.windows.windows) == 2 and found.windows.describe()["against"] == "nothing"
 
 
 def test_the_log_hears_of_labels_that_are_left_out(monkeypatch, caplog):
