@@ -24,12 +24,14 @@ from ..certify.lasso import LassoGaps, lasso_gaps, ridge_gaps
 from ..certify.records import Assumption, GapCertificate, Status
 from .activeset import DenseInner, Path, extreme, gram_path, working_set_path
 from .centred import Centred, DenseTable, SparseTable
-from .sparsepath import SparseInner
+from .sparsepath import ROUNDS, SparseInner
 
 GRAM_COLUMNS = 2000
 FEW = 200  # columns up to which a Gram matrix of enough rows is always worth having
 ROWS = 2048  # rows of a block of the centred Gram matrix
 RATIO = 1.6  # neighbouring penalties further apart than this get helpers between them
+WRITTEN_OUT = 20_000_000  # entries up to which no penalty at all is solved as least squares
+REACHABLE = 1e-15  # relative gap below which rounding decides
 ROUNDING = 1e-13  # relative error that a Gram matrix may hide
 
 
@@ -107,8 +109,11 @@ def prefers_gram(n: int, d: int, penalties: int = 100) -> bool:
 class LassoProblem:
     """A table, weights and intercept, read once for any number of targets and paths."""
 
-    def __init__(self, X: Any, weights: np.ndarray | None = None, intercept: bool = True) -> None:
-        self.table = table_of(X, weights, intercept)
+    def __init__(
+        self, X: Any, weights: np.ndarray | None = None, intercept: bool = True, most: int | None = None
+    ) -> None:
+        """``most`` bounds the rounds that a penalty may take on a sparse table, where they are not known in advance."""
+        self.table, self.most = table_of(X, weights, intercept), most
         self._gram: np.ndarray | None = None
 
     def prefers_gram(self, penalties: int) -> bool:
@@ -155,6 +160,9 @@ class LassoProblem:
         tolerance: float,
         start: np.ndarray | None,
     ) -> Path:
+        reached = max(
+            tolerance, REACHABLE
+        )  # more than rounding allows is not tried for; the gap is judged by what was asked
         c = self.table.correlate(y[None])[0] if self.table.d else np.zeros(0)
         largest = extreme(c, positive) / self.table.total
         known = None
@@ -168,17 +176,19 @@ class LassoProblem:
         path = None
         if by_gram:
             G = self.gram()
-            path = gram_path(G, c, float(y @ y), self.table.total, grid, ratio, positive=positive, tolerance=tolerance)
-            suspicious = ROUNDING * float(y @ y) / self.table.total > tolerance * path.gaps.primal
+            path = gram_path(G, c, float(y @ y), self.table.total, grid, ratio, positive=positive, tolerance=reached)
+            suspicious = ROUNDING * float(y @ y) / self.table.total > reached * path.gaps.primal
             wanted = np.isin(np.arange(grid.size), places)
-            if (suspicious & wanted).any() or not (path.gaps.relative[places] <= tolerance).all():
+            if (suspicious & wanted).any() or not (path.gaps.relative[places] <= reached).all():
                 path.gaps = gaps_by_rows(self.table, y, path, ratio, positive)
-            if not (path.gaps.relative[places] <= tolerance).all():
+            if not (path.gaps.relative[places] <= reached).all():
                 path = None
         if path is None:
-            inner: Any = SparseInner if isinstance(self.table, SparseTable) else DenseInner
+            inner: Any = DenseInner(self.table, y, reached) if isinstance(self.table, DenseTable) else None
+            if inner is None:
+                inner = SparseInner(self.table, y, reached, ROUNDS if self.most is None else self.most)  # type: ignore[arg-type]
             path = working_set_path(
-                self.table, inner(self.table, y, tolerance), y, grid, ratio, positive=positive, tolerance=tolerance,
+                self.table, inner, y, grid, ratio, positive=positive, tolerance=reached,
                 correlations=c, known=known,
             )  # fmt: skip
         chosen = Path(
@@ -189,7 +199,10 @@ class LassoProblem:
             path.passes,
             path.working,
         )
-        if l1_ratio == 0.0 or (alphas == 0.0).any():
+        nothing = np.flatnonzero(alphas == 0.0)
+        if nothing.size and not positive and self.table.n * self.table.d <= WRITTEN_OUT:
+            chosen.coefs[:, nothing] = dense.lstsq(all_rows(self.table), y, rcond=None)[0][:, None]
+        if l1_ratio == 0.0 or nothing.size:
             chosen.gaps = gaps_by_rows(self.table, y, chosen, l1_ratio, positive)
         return chosen
 

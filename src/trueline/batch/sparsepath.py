@@ -20,6 +20,7 @@ from .centred import SparseTable
 from .products import picked_add, picked_sum
 
 ROUNDS = 200  # of epochs and conjugate gradients, before the gap that was reached is reported
+IDLE = 5  # rounds without progress after which it ends
 SMALL = 1000  # columns whose Gram matrix is worth having
 
 
@@ -97,7 +98,7 @@ def finish(data, indices, spans, support, k, norms, lift, mean, tau, mu, b, r, o
         rho += rest[i] * direction[i]
         worst = max(worst, abs(rest[i]))
     for _ in range(products):
-        if not worst > accuracy:
+        if not (worst > accuracy and rho > 0.0):
             break
         image[:] = 0.0
         slide = 0.0
@@ -131,11 +132,12 @@ def finish(data, indices, spans, support, k, norms, lift, mean, tau, mu, b, r, o
 @kernel
 def sparse_penalty(
     data, indices, spans, count, norms, lift, mean, root, y, tau, mu, positive, tolerance, b, r, offset,
-    support, room, image, trial,
+    support, room, image, trial, most,
 ):  # fmt: skip
     """The solution on the working set at one penalty, b and r updated in place. Returns (offset, rounds)."""
     rounds = 0
-    for _ in range(ROUNDS):
+    least, idle = np.inf, 0
+    for _ in range(most):
         rounds += 1
         # Signs that do not settle are cheaper to find by epochs than by products with a support that is still wrong.
         for _ in range(min(2 ** (rounds - 1), 16)):
@@ -151,6 +153,11 @@ def sparse_penalty(
                 ridge += b[j] * b[j]
         fit = square(r, root, offset)
         before = 0.5 * fit + tau * absolute + 0.5 * mu * ridge
+        # Rounds that no longer lower the objective: rounding is all that is left.
+        idle = idle + 1 if before >= least * (1.0 - 4e-16) else 0
+        least = min(least, before)
+        if idle >= IDLE:
+            break
         # With |x_j'r − μb_j| ≤ (1 + ε)τ everywhere the gap is about ε·τ‖b‖₁.
         allowed = tau * min(0.1, 0.7 * tolerance * before / (tau * absolute + 1e-300))
         finish(
@@ -223,8 +230,8 @@ class SparseInner:
     While it is small its Gram matrix is small too, and active-set Newton (as on dense tables) is the faster solver.
     """
 
-    def __init__(self, table: SparseTable, y: np.ndarray, tolerance: float) -> None:
-        self.table, self.y, self.tolerance = table, y, tolerance
+    def __init__(self, table: SparseTable, y: np.ndarray, tolerance: float, most: int = ROUNDS) -> None:
+        self.table, self.y, self.tolerance, self.most = table, y, tolerance, min(most, ROUNDS)
         self.root = np.ones(table.n) if table.root is None else table.root
         self.columns = np.empty(0, dtype=np.int64)
         self.b, self.slope, self.tau = np.empty(0), np.empty(0), float("nan")
@@ -292,6 +299,7 @@ class SparseInner:
             offset, _ = sparse_penalty(
                 *Z, count, self.norms, self.table.total, self.mean, self.root, self.y, taus[p], mus[p], positive,
                 self.tolerance, self.b, r, offset, support, room, image, trial,
+                self.most,
             )  # fmt: skip
             if before_tau > self.tau:
                 self.slope = (self.b - before) / (self.tau - before_tau)

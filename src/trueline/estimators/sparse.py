@@ -2,8 +2,8 @@
 
 Parameters mean what they mean in scikit-learn. ``tol`` is the largest relative duality gap, as a part of the
 objective, that counts as proven. The solver is exact active-set Newton on the right route (trueline.batch.lasso), so
-``precompute``, ``max_iter``, ``selection``, ``random_state``, ``copy_X`` and ``n_jobs`` are accepted and have nothing to
-do: X is never copied whole or changed.
+``precompute``, ``selection``, ``random_state``, ``copy_X`` and ``n_jobs`` are accepted and have nothing to do: X is never
+copied whole or changed. ``max_iter`` bounds the rounds that a penalty may take on a sparse table.
 """
 
 from __future__ import annotations
@@ -54,6 +54,7 @@ def lasso_path(
     tol: float = 1e-6,
     sample_weight: Any = None,
     fit_intercept: bool = False,
+    max_iter: int | None = None,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Lasso or elastic-net solutions along a path of penalties, each with its duality gap.
 
@@ -74,6 +75,8 @@ def lasso_path(
         The largest relative gap that counts as solved. A NotProvenWarning states the gap where it is not reached.
     fit_intercept : bool
         False, as in scikit-learn's lasso_path: centre first, or set it, and the gaps stay valid with the intercept.
+    max_iter : int
+        Rounds that a penalty may take on a sparse table; dense tables take as many as it needs.
 
     Returns
     -------
@@ -104,7 +107,7 @@ def lasso_path(
         check_value("lasso_path", "alphas", alphas, ALPHAS)
     weights = checked_weights(sample_weight, X)
     with np.errstate(invalid="ignore", over="ignore"):
-        problem = LassoProblem(X, weights, fit_intercept)
+        problem = LassoProblem(X, weights, fit_intercept, max_iter)
         squares = np.diagonal(problem.gram()) if by_gram else None  # saves a reading of its own
     refuse_extremes(None, X, y, weights, squares)
     if isinstance(alphas, numbers.Integral):
@@ -130,7 +133,9 @@ class ElasticNet(MultiOutputMixin, SparseLinear):
         saves reads of the table while penalties fall.
     tol : float
         The largest relative duality gap (gap over objective) that counts as proven.
-    precompute, max_iter, copy_X, random_state, selection
+    max_iter : int
+        Rounds that a penalty may take on a sparse table; elsewhere the active set ends by itself.
+    precompute, copy_X, random_state, selection
         Accepted, without effect.
 
     Attributes
@@ -192,7 +197,7 @@ class ElasticNet(MultiOutputMixin, SparseLinear):
             return self
         X, y, weights = self._arrays(X, y, sample_weight, True)
         refuse_extremes(self, X, y, weights)
-        problem = LassoProblem(X, weights, self.fit_intercept)
+        problem = LassoProblem(X, weights, self.fit_intercept, self.max_iter)
         columns = (y[:, None] if y.ndim == 1 else y).T
         fits = [
             problem.solve(

@@ -56,7 +56,9 @@ class ElasticNetCV(RoutesGroups, SparseLinear):
         The largest relative duality gap (gap over objective) that counts as proven.
     selection_rule : "min" or "1se"
         The penalty of least mean error, or the largest one whose mean error is within one standard error of it.
-    precompute, max_iter, copy_X, verbose, n_jobs, random_state, selection
+    max_iter : int
+        Rounds that a penalty may take on a sparse table; elsewhere the active set ends by itself.
+    precompute, copy_X, verbose, n_jobs, random_state, selection
         Accepted, without effect.
 
     Attributes
@@ -204,14 +206,14 @@ class ElasticNetCV(RoutesGroups, SparseLinear):
         return {"fit_intercept": self.fit_intercept, "positive": self.positive, "tolerance": self.tol}
 
     def _by_rows(self, X: Any, y: np.ndarray, weights: np.ndarray | None, splits: Sequence[Any]) -> None:
-        problem = LassoProblem(X, weights, self.fit_intercept)
+        problem = LassoProblem(X, weights, self.fit_intercept, self.max_iter)
         grids = self._grids(lambda ratio: automatic_grid(problem, y, ratio, self.positive, self.eps, int(self.alphas)))
         rows = X.tocsr() if hasattr(X, "tocsr") else X
         found: dict[tuple[int, int], tuple[np.ndarray, np.ndarray]] = {}
         for fold, (train, test) in enumerate(splits):
             kept = np.zeros(X.shape[0])
             kept[train] = 1.0 if weights is None else weights[train]
-            part = LassoProblem(X, kept, self.fit_intercept)
+            part = LassoProblem(X, kept, self.fit_intercept, self.max_iter)
             for place, (ratio, alphas) in enumerate(zip(self._ratios(), grids)):
                 fit = part.solve(y, alphas, ratio, positive=self.positive, tolerance=self.tol)
                 used = np.flatnonzero(fit.coefs.any(axis=1))
