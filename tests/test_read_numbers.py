@@ -9,6 +9,7 @@ import sys
 import numpy as np
 import polars as pl
 import pytest
+import scipy.sparse
 
 import trueline as tl
 from trueline.data.encode import Encoder
@@ -188,6 +189,13 @@ def test_arrays_and_rows_of_such_numbers_are_refused(value):
                 estimator.fit(X, y)
             with pytest.raises(DataError, match=rf"{value}.* would round"):
                 estimator.fit(np.ones((3, 1)) * [[1.0], [2.0], [5.0]], [1, value, 3])
+    for X, t in ((kinds[1], y), ([[1.0], [2.0], [5.0]], [1, value, 3])):
+        with pytest.raises(DataError, match=rf"{value}.* would round"):
+            tl.minimize(X, t)
+    if value < 2**63:
+        stored = scipy.sparse.csr_array(np.array([[0, 1], [0, value], [3, 0]]))
+        with pytest.raises(DataError, match=rf"column 'x1' of X in row 1 .*{value}"):
+            tl.LinearRegression().fit(stored, y)
     schema = tl.scan({"x": [1.0, 2.0, 3.5], "y": y}, target="y").schema
     with pytest.raises(DataError, match=rf"{value}"):
         schema.encode_row({"x": value})
@@ -212,6 +220,11 @@ def test_masked_arrays_are_refused():
         estimator.fit(np.ma.masked_array(X), labels)  # nothing is hidden
         with pytest.raises(DataError, match="X is a masked array"):
             estimator.predict(cells)
+    for arrays in ((cells, y), (X, hidden)):
+        with pytest.raises(DataError, match="masked array"):
+            tl.minimize(*arrays)
+    with pytest.raises(DataError, match="sample_weight is a masked array"):
+        tl.minimize(X, y, sample_weight=hidden + 1)
     for source in (cells, {"x": hidden, "y": y}, {"x": y**2, "y": hidden}):
         with pytest.raises(DataError, match="masked"):
             tl.scan(source)

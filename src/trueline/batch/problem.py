@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from ..data.refusals import refuse_values
+from ..data.rounding import refuse_integers, refuse_masked
 from ..errors import DataError, UsageError
 from .design import Design, is_sparse
 from .methods import make_penalty
@@ -19,6 +20,8 @@ def as_matrix(X: Any, *, checked: bool = False) -> Any:
 
     ``checked`` says that somebody has looked for NaN and infinity already.
     """
+    refuse_masked(X, "X")
+    refuse_integers(X, (), "X")
     if is_sparse(X):
         X = X if X.format in ("csr", "csc") else X.tocsr()
         if X.data.dtype not in (np.float64, np.float32):
@@ -50,6 +53,8 @@ def as_matrix(X: Any, *, checked: bool = False) -> Any:
 
 def as_vector(values: Any, name: str, n: int, *, least: float = -np.inf) -> np.ndarray:
     """One finite number a row."""
+    refuse_masked(values, name)
+    refuse_integers(values, [name], name)
     try:
         out = np.ascontiguousarray(values, dtype=np.float64)
     except (TypeError, ValueError):
@@ -70,6 +75,7 @@ def as_vector(values: Any, name: str, n: int, *, least: float = -np.inf) -> np.n
 def as_targets(y: Any, loss: Any, n: int) -> tuple[np.ndarray, np.ndarray | None]:
     """(targets in the loss's own terms, the two classes if it is a loss on signs)."""
     kind = getattr(loss, "targets", "real")
+    refuse_masked(y, "y")
     if kind == "sign":
         classes, index = np.unique(np.asarray(y), return_inverse=True)
         index = index.ravel()

@@ -65,9 +65,13 @@ def refuse_integers(values: Any, names: Sequence[str], what: str) -> None:
         _refuse_listed(values, names, what)
         return
     kind = getattr(getattr(values, "dtype", None), "kind", "")
-    if not hasattr(values, "ndim") or kind not in "iuO" or hasattr(values, "tocsr"):
-        if hasattr(values, "tocsr") and kind in "iu":
-            _refuse_vector(values.tocsr().data, what, what)
+    if not hasattr(values, "ndim") or kind not in "iuO":
+        return
+    if hasattr(values, "tocoo"):
+        stored = values.tocoo()
+        for value, row, column in zip(stored.data.tolist(), *(place.tolist() for place in (stored.row, stored.col))):
+            if not -EXACT <= value <= EXACT and not exact(value):
+                raise rounded(names[column] if names else f"x{column}", value, f"of {what} in row {row}")
         return
     if values.ndim == 1:
         _refuse_vector(values, names[0] if names else what, what)
