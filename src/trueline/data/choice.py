@@ -80,6 +80,26 @@ def check_formula_options(features: Sequence[str] | None, missing: str) -> None:
         )
 
 
+def target_of(formula: Formula | None, target: str | None) -> str | None:
+    """The target of a call: its own, or the formula's; two that differ are refused."""
+    own = None if formula is None else formula.target
+    if target is not None and own is not None and own != target:
+        raise UsageError(
+            f"the target is {target!r}, and the formula predicts {own!r}; give one of the two", where="target"
+        )
+    return own if target is None else target
+
+
+def has_intercept(formula: Formula | None, intercept: bool) -> bool:
+    """Whether there is an intercept: not where the call or the formula takes it away; both must not differ."""
+    said = None if formula is None else formula.intercept
+    if said and not intercept:
+        raise UsageError(
+            "no intercept was asked for, and the formula asks for one by + 1; give one of the two", where="intercept"
+        )
+    return intercept and said is not False
+
+
 def parsed(formula: str | Formula | None) -> Formula | None:
     """A formula given as text or as it is."""
     if not isinstance(formula, str):

@@ -14,7 +14,7 @@ import numpy as np
 
 from ..errors import DataError
 from .blocks import Block, Columns
-from .choice import check_formula_options, choose, one_of, others, parsed, text_of
+from .choice import check_formula_options, choose, has_intercept, one_of, others, parsed, target_of, text_of
 from .columns import as_numbers, check_levels, codes, kind_of, numbers, refuse_identifier
 from .copies import Copies
 from .folds import FoldRule, compile_for, hash_of_columns
@@ -51,6 +51,8 @@ class Encoder:
         Columns of numbers that are codes, to be treated as categories.
     formula:
         A string such as ``"y ~ poly(x, 3) + log(z)"`` or a :class:`trueline.data.formula.Formula`.
+    intercept:
+        Whether the model will have a constant. Without one the first category has a term for each of its levels.
     missing:
         "refuse", "drop", "mean" or "indicator". The target is never made up: it may be missing only with "drop".
     unseen:
@@ -86,6 +88,7 @@ class Encoder:
         weights: str | None = None,
         categories: Sequence[str] = (),
         formula: str | Formula | None = None,
+        intercept: bool = True,
         missing: str = "refuse",
         unseen: str = "error",
         where: str | None = None,
@@ -109,8 +112,9 @@ class Encoder:
         if where is not None or derive or dates:
             opened = opened.refine(where=where, derive=derive, dates=dates)
         self.formula = parsed(formula)
+        self.intercept = has_intercept(self.formula, intercept)
+        target = target_of(self.formula, target)
         if self.formula is not None:
-            target = target or self.formula.target
             check_formula_options(features, missing)
             self.formula = self.formula.resolve(others(opened.names, target, weights, group))
             features, categories = self.formula.columns, [*categories, *self.formula.categories]
@@ -184,6 +188,7 @@ class Encoder:
             where=self._where,
             derive=tuple(self._derive.items()),
             formula=None if self.formula is None else self.formula.to_dict(),
+            intercept=self.intercept,
             rows=self._kept,
             dropped_rows=self._row - self._kept,
             constant=self._watch.constant(self.terms),

@@ -1,7 +1,7 @@
 """Formulas: ``"y ~ poly(x, 9) + log(z + 1) + x:z"`` as products of functions of columns.
 
 ``+`` adds a term, ``-`` takes one away, ``a:b`` is the product, ``a*b`` both and their product, ``.`` every other
-column, ``- 1`` no intercept; names that are not words stand in backquotes. Functions: poly(x, degree), gaussian(x,
+column, ``- 1`` or ``+ 0`` no intercept; names that are not words stand in backquotes. Functions: poly(x, degree), gaussian(x,
 count), sigmoid(x, count), spline(x, count, degree), lag(x, k), lags(x, k) for 1 … k, log(x), log(x + 1), C(x) for a
 category of codes (``.`` may stand for the column here too), and log1p, log2, log10, exp, sqrt, abs, square, sin, cos, tanh.
 """
@@ -40,7 +40,7 @@ class Formula:
 
     products: tuple[tuple[Function, ...], ...]
     target: str | None = None
-    intercept: bool = True
+    intercept: bool | None = None  # True or False where the formula says so
     removed: tuple[str, ...] = ()
 
     @classmethod
@@ -253,7 +253,7 @@ class Formula:
     def from_dict(cls, values: dict[str, Any]) -> Formula:
         """The formula that ``to_dict`` wrote."""
         products = tuple(tuple(from_dict(f) for f in product) for product in values["products"])
-        return cls(products, values.get("target"), values.get("intercept", True))
+        return cls(products, values.get("target"), values.get("intercept"))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -318,13 +318,25 @@ class _Parser:
         left, tilde, right = text.partition("~")
         if not tilde:
             left, right = "", text
-        self.target = left.strip().strip("`") or None
+        self.intercept: bool | None = None
+        self.target = self._left(left.strip())
         plain = re.sub(r"`([^`]*)`", lambda found: self._keep(found.group(1)), right)
         plain = re.sub(r"(?<![\w.])\.(?![\w.])", lambda _: self._keep(EVERYTHING), plain)
         try:
             self.tree: ast.expr = ast.parse(plain.replace(":", "@").strip(), mode="eval").body
         except SyntaxError:
             raise self._refuse("it is not terms joined by +, such as y ~ poly(x, 3) + log(z) + x:z") from None
+
+    def _left(self, text: str) -> str | None:
+        """The target: a column, as it is or in backquotes."""
+        if len(text) > 1 and text.startswith("`") and text.endswith("`"):
+            return text[1:-1]
+        if "(" in text or "+" in text:
+            raise self._refuse(
+                f"its left side is the column to predict, not {text!r}; make a column of it first, as by the SQL "
+                "expression log_y=ln(y) in derive, and predict that (a column of this very name stands in backquotes)"
+            )
+        return text or None
 
     def _keep(self, name: str) -> str:
         alias = f"__{len(self.names)}"
@@ -337,23 +349,25 @@ class _Parser:
     def formula(self) -> Formula:
         added: list[tuple[Function, ...]] = []
         removed: list[str] = []
-        intercept = self._sum(self.tree, 1, added, removed)
+        self._sum(self.tree, 1, added, removed)
         products = dict.fromkeys(
             p for p in added if not (len(p) == 1 and p[0].column in removed and type(p[0]) is Identity)
         )
         if not products:
             raise self._refuse("it names no term")
-        return Formula(tuple(products), self.target, intercept, tuple(removed))
+        return Formula(tuple(products), self.target, self.intercept, tuple(removed))
 
-    def _sum(self, node: ast.expr, sign: int, added: list[tuple[Function, ...]], removed: list[str]) -> bool:
+    def _sum(self, node: ast.expr, sign: int, added: list[tuple[Function, ...]], removed: list[str]) -> None:
         if isinstance(node, ast.BinOp) and isinstance(node.op, (ast.Add, ast.Sub)):
-            left = self._sum(node.left, sign, added, removed)
-            right = self._sum(node.right, sign if isinstance(node.op, ast.Add) else -sign, added, removed)
-            return left and right
+            self._sum(node.left, sign, added, removed)
+            self._sum(node.right, sign if isinstance(node.op, ast.Add) else -sign, added, removed)
+            return
         if isinstance(node, ast.UnaryOp) and isinstance(node.op, (ast.USub, ast.UAdd)):
-            return self._sum(node.operand, -sign if isinstance(node.op, ast.USub) else sign, added, removed)
-        if isinstance(node, ast.Constant) and node.value in (0, 1):
-            return (node.value == 1) == (sign > 0)
+            self._sum(node.operand, -sign if isinstance(node.op, ast.USub) else sign, added, removed)
+            return
+        if isinstance(node, ast.Constant) and node.value in (0, 1) and not isinstance(node.value, bool):
+            self.intercept = (node.value == 1) == (sign > 0)  # the last word counts, as in R
+            return
         products = self._products(node)
         if sign > 0:
             added += products
@@ -361,7 +375,6 @@ class _Parser:
             if any(len(p) > 1 or type(p[0]) is not Identity for p in products):
                 raise self._refuse("only plain columns can be taken away")
             removed += [p[0].column for p in products]
-        return True
 
     def _products(self, node: ast.expr) -> list[tuple[Function, ...]]:
         if isinstance(node, ast.BinOp) and isinstance(node.op, (ast.MatMult, ast.Mult)):

@@ -78,6 +78,7 @@ class Schema:
     where: str | None = None
     derive: tuple[tuple[str, str], ...] = ()
     formula: dict[str, Any] | None = dataclasses.field(default=None, hash=False)
+    intercept: bool = True
     rows: int = 0
     dropped_rows: int = 0
     constant: tuple[str, ...] = ()
@@ -96,8 +97,9 @@ class Schema:
 
     @property
     def references(self) -> tuple[str, ...]:
-        """The terms that the design leaves out, one per category."""
-        return tuple(column.raw_terms[0] for column in self.columns if column.raw_terms and column.kind == "category")
+        """The terms that the design leaves out, one per category; without an intercept the first leaves out none."""
+        first = [column.raw_terms[0] for column in self.columns if column.raw_terms and column.kind == "category"]
+        return tuple(first if self.intercept or self.formula is not None else first[1:])
 
     @property
     def indicators(self) -> tuple[str, ...]:
@@ -112,7 +114,7 @@ class Schema:
         if self.formula is not None:
             basis = self._basis()
             known = [(column.name, column.raw_terms) for column in self.columns]
-            return self._identified(basis, basis.terms(known))
+            return self._identified(basis.terms(known))
         left_out = set(self.references)
         wanted = set(self.indicators)
         made: list[str] = []
@@ -121,18 +123,22 @@ class Schema:
             made += [f"{column.name}[missing]"] if f"{column.name}[missing]" in wanted else []
         return tuple(dict.fromkeys(made))
 
-    def _identified(self, basis: Formula, terms: Sequence[str]) -> tuple[str, ...]:
+    def _identified(self, terms: Sequence[str]) -> tuple[str, ...]:
         """Without the terms on a reference level that others already span.
 
-        ``x:color[blue]`` goes where ``x`` is a term, ``color[blue]`` where there is an intercept; otherwise it stays.
+        ``x:color[blue]`` goes where ``x`` is a term, ``color[blue]`` where there is an intercept, or a category
+        before it that has all its levels; otherwise it stays.
         """
         every, references = set(terms), set(self.references)
-        if not basis.intercept and self.references:
-            references.discard(self.references[0])
+        constant = self.intercept
 
         def spanned(term: str) -> bool:
+            nonlocal constant
             factors = term.split(":")
             rest = [factor for factor in factors if factor not in references]
+            if not rest and not constant:
+                constant = True  # the levels of this category (or cells of several), all kept, sum to 1
+                return False
             return len(rest) < len(factors) and (not rest or ":".join(rest) in every)
 
         return tuple(term for term in terms if not spanned(term))
@@ -353,7 +359,7 @@ class Schema:
         known = [(column.name, column.raw_terms) for column in self.columns]
         # What lacks an input was left out in training before any term looked back.
         made, names, tail = basis.expand(X[~lacking] if lacking.any() else X, known, tail, hold=True)
-        kept = self._identified(basis, names)
+        kept = self._identified(names)
         place = {name: k for k, name in enumerate(names)}
         made = made if len(kept) == len(names) else np.ascontiguousarray(made[:, [place[name] for name in kept]])
         X = made
@@ -388,13 +394,14 @@ class Schema:
 
     def merge(self, other: Schema) -> Schema:
         """The schema of two parts of one table: levels united, means and counts added."""
-        if self.names != other.names or (self.target, self.weights, self.missing) != (
+        if self.names != other.names or (self.target, self.weights, self.missing, self.intercept) != (
             other.target,
             other.weights,
             other.missing,
+            other.intercept,
         ):
             raise UsageError(
-                "two scans of different columns, targets or missing policies cannot be merged", where="schema"
+                "two scans of different columns, targets, intercepts or missing policies cannot be merged", where="schema"
             )
         columns = tuple(_merged(mine, theirs) for mine, theirs in zip(self.columns, other.columns))
         _refuse_same_terms(columns)

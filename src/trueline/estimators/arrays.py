@@ -128,7 +128,8 @@ class FromMoments(HoldsLinear):
 
         if target is None:
             raise UsageError("give y, or target= to say which column of the source it is", where="target")
-        return scan(source, target=target, digits=getattr(self, "digits", "auto"), **options).designed()
+        told = options if getattr(self, "fit_intercept", True) else {"intercept": False} | options
+        return scan(source, target=target, digits=getattr(self, "digits", "auto"), **told).designed()
 
     @classmethod
     def from_moments(cls, moments: Moments, **parameters: Any) -> Any:
@@ -137,13 +138,17 @@ class FromMoments(HoldsLinear):
         estimator._check_parameters()
         if not moments.targets:
             raise UsageError("the moments have no target; scan with target= the name of a column", where="target")
-        moments = moments.designed()
+        moments = moments.designed(bool(getattr(estimator, "fit_intercept", True)))
         estimator._fit_moments(moments)
         estimator._names(moments)
         return estimator
 
     def _fit_moments(self, moments: Moments) -> None:
         raise NotImplementedError
+
+    def _has_intercept(self, moments: Moments) -> bool:
+        """``fit_intercept``, unless the formula of the moments takes the constant away."""
+        return bool(getattr(self, "fit_intercept", True)) and moments.intercept
 
     def _names(self, moments: Moments) -> None:
         """Feature names as scikit-learn keeps them."""

@@ -127,15 +127,16 @@ class LinearRegression(FromMoments, MultiOutputMixin, RegressorMixin, BaseEstima
         self._hold(least_squares_record(solution, moments, later), y.ndim == 1)
 
     def _fit_moments(self, moments: Moments, one_target: bool | None = None) -> None:
+        intercept = self._has_intercept(moments)
         if self.positive:
             record = linear_record(
                 moments,
-                *routes.nonnegative(moments, fit_intercept=self.fit_intercept),
+                *routes.nonnegative(moments, fit_intercept=intercept),
                 family="non-negative least squares",
-                fit_intercept=bool(self.fit_intercept),
+                fit_intercept=intercept,
             )
         else:
-            solution = least_squares(moments, fit_intercept=self.fit_intercept, rank=self.rank)
+            solution = least_squares(moments, fit_intercept=intercept, rank=self.rank)
             record = least_squares_record(solution, moments)
         self._hold(record, len(moments.targets) == 1 if one_target is None else one_target)
 
@@ -172,4 +173,4 @@ class LinearRegression(FromMoments, MultiOutputMixin, RegressorMixin, BaseEstima
         part = part_of(self.model_)
         if part is None:
             raise AttributeError("singular_ is not kept for a fit that kept no products")
-        return routes.singular_values(part, len(self.model_.terms), self.fit_intercept)
+        return routes.singular_values(part, len(self.model_.terms), bool(self.model_.statistics["fit_intercept"]))

@@ -133,7 +133,7 @@ def from_gram(
     return LassoFit(alphas, coefs, intercepts, gaps, 1, tolerance)
 
 
-def told_objective(learner: Any, alpha: float, l1_ratio: float) -> dict[str, Any]:
+def told_objective(learner: Any, alpha: float, l1_ratio: float, fit_intercept: bool) -> dict[str, Any]:
     """What a lasso or elastic net minimised, so that anyone can form it again from the data."""
     return {
         "loss": "squared",
@@ -141,7 +141,7 @@ def told_objective(learner: Any, alpha: float, l1_ratio: float) -> dict[str, Any
         "penalty": "elastic_net",
         "alpha": float(alpha),
         "l1_ratio": float(l1_ratio),
-        "fit_intercept": bool(learner.fit_intercept),
+        "fit_intercept": bool(fit_intercept),
         "positive": bool(learner.positive),
         "tolerance": float(learner.tol),
     }

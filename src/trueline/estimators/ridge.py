@@ -46,18 +46,19 @@ class _RidgeFit(FromMoments, MultiOutputMixin, RegressorMixin, BaseEstimator):
                 where="alpha",
             )
         alphas = np.broadcast_to(np.asarray(alpha, dtype=float), (len(moments.targets),))
+        intercept = self._has_intercept(moments)
         if positive:
             if self.standardize:
                 raise UsageError("positive=True goes with standardize=False only", where="positive")
             record = linear_record(
                 moments,
-                *routes.nonnegative(moments, fit_intercept=self.fit_intercept, ridge=alphas),
+                *routes.nonnegative(moments, fit_intercept=intercept, ridge=alphas),
                 family="non-negative ridge",
-                fit_intercept=bool(self.fit_intercept),
+                fit_intercept=intercept,
                 alpha=float(alphas[0]) if len(set(alphas.tolist())) == 1 else alphas,
             )
         else:
-            record = fit_ridge(moments, alphas, fit_intercept=self.fit_intercept, standardize=self.standardize)
+            record = fit_ridge(moments, alphas, fit_intercept=intercept, standardize=self.standardize)
         self._hold(record, len(moments.targets) == 1 if one_target is None else one_target)
         self.n_iter_ = 1  # a closed form
 
@@ -257,7 +258,7 @@ class RidgeCV(RoutesGroups, _RidgeFit):
         need_folds(moments)
         scoring = self.scoring or usual_score(moments)
         scores = ridge_scores(
-            moments, alphas, fit_intercept=self.fit_intercept, standardize=self.standardize, scoring=scoring
+            moments, alphas, fit_intercept=self._has_intercept(moments), standardize=self.standardize, scoring=scoring
         )
         self._settle(moments, alphas, scores, None)
 
@@ -271,7 +272,7 @@ class RidgeCV(RoutesGroups, _RidgeFit):
     def _path(self, moments: Moments) -> RidgePath:
         d = len(moments.terms)
         scales = standard_scales(moments.total, d) if self.standardize else None
-        return RidgePath(moments.total, d, self.fit_intercept, scales, moments.integer)
+        return RidgePath(moments.total, d, self._has_intercept(moments), scales, moments.integer)
 
     def _by_gcv(self, moments: Moments, alphas: np.ndarray, one_target: bool | None) -> None:
         self._settle(moments, alphas, -self._path(moments).generalised(alphas).mean(axis=1)[:, None], one_target)

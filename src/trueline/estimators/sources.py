@@ -81,11 +81,15 @@ def refuse_there(X: Any, name: str, remedy: str) -> None:
 def paired(
     estimator: Any, X: Any, y: Any, target: Any, source: dict[str, Any], sample_weight: Any = None
 ) -> tuple[Any, ...]:
-    """(y, target, options): rows and targets that are two Dask arrays become one source with a column ``y``.
+    """(y, target, options): a formula may name the target; two Dask arrays become one source with a column ``y``.
 
     Options are those of :func:`scan`; others, and options that do not go with arrays, are refused by name.
     """
     check_source_options(estimator, source)
+    if y is None and source.get("formula") is not None:
+        from ..data.choice import parsed, target_of
+
+        target = target_of(parsed(source["formula"]), target)
     if engine_of(X) is None:
         if y is not None or target is None:
             refuse_with_arrays(source if target is None else {"target": target})
@@ -99,10 +103,6 @@ def paired(
         raise UsageError("on Dask and Spark the weights are a column: give weights= its name", where="sample_weight")
     if y is not None:
         return None, "y", source | {"y": y}
-    if target is None and source.get("formula") is not None:
-        from ..data.choice import parsed
-
-        target = getattr(parsed(source["formula"]), "target", None)
     if target is None:
         raise UsageError("give target= to say which column of the table it is", where="target")
     return None, target, source
@@ -191,6 +191,9 @@ def scan(
     features, weights, where, derive, missing, group
         Columns to use (default: all others), the weights' column, an SQL filter, SQL expressions for new columns, what
         to do with missing values ("refuse", "drop", "mean", "indicator"), the column whose values stay in one fold.
+    formula, intercept
+        Terms as a formula, such as ``"y ~ poly(x, 3) + city"``, which names the target too; ``- 1`` in it, or
+        ``intercept=False``, leaves the constant out of every model that is fitted from the moments.
     folds : int
         Folds for cross-validation, by a seeded hash of each row's values.
     digits : "auto" or float

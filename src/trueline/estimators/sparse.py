@@ -216,7 +216,7 @@ class ElasticNet(MultiOutputMixin, SparseLinear):
             np.array([fit.intercepts[0] for fit in fits]),
             ("y",) if y.ndim == 1 else names("y", y.shape[1]),
             certificate=worst_certificate(fits),
-            statistics=self._statistics(X.shape[0]),
+            statistics=self._statistics(X.shape[0], self.fit_intercept),
         )
         self._finish(record, fits, y.ndim == 1 or y.shape[1] == 1)
         return self
@@ -234,13 +234,13 @@ class ElasticNet(MultiOutputMixin, SparseLinear):
             record.statistics |= {"estimator.dual_gap": float(gaps[0]), "estimator.n_iter": passes[0]}
         self._settle(record, gaps, passes, one_target)
 
-    def _statistics(self, n: int) -> dict[str, Any]:
+    def _statistics(self, n: int, intercept: bool) -> dict[str, Any]:
         family = "lasso" if self._ratios()[0] == 1.0 else "elastic net"
-        told = told_objective(self, self.alpha, self._ratios()[0])
+        told = told_objective(self, self.alpha, self._ratios()[0], intercept)
         return {
             "family": family,
             "n": int(n),
-            "fit_intercept": bool(self.fit_intercept),
+            "fit_intercept": bool(intercept),
             "alpha": float(self.alpha),
             "objective": told,
         }
@@ -251,14 +251,14 @@ class ElasticNet(MultiOutputMixin, SparseLinear):
                 moments,
                 np.array([float(self.alpha)]),
                 self._ratios()[0],
-                fit_intercept=self.fit_intercept,
+                fit_intercept=self._has_intercept(moments),
                 positive=self.positive,
                 tolerance=self.tol,
                 target=k,
             )
             for k in range(len(moments.targets))
         ]
-        statistics = self._statistics(moments.total.n)
+        statistics = self._statistics(moments.total.n, self._has_intercept(moments))
         record = linear_record(
             moments,
             np.array([fit.coefs[:, 0] for fit in fits]),

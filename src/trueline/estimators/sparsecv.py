@@ -184,8 +184,9 @@ class ElasticNetCV(RoutesGroups, SparseLinear):
             raise UsageError(
                 f"{type(self).__name__} takes one target, not {len(moments.targets)}; fit one at a time", where="target"
             )
-        d, options = len(moments.terms), self._options()
-        _, c, _ = moment_gram(moments.total, d, self.fit_intercept)
+        d, intercept = len(moments.terms), self._has_intercept(moments)
+        options: dict[str, Any] = {"fit_intercept": intercept, "positive": self.positive, "tolerance": self.tol}
+        _, c, _ = moment_gram(moments.total, d, intercept)
         top = max(float(np.max(c if self.positive else np.abs(c), initial=0.0)), 0.0) / moments.total.weight[0]
         grids = self._grids(lambda ratio: penalty_grid(top / ratio, self.eps, int(self.alphas)))
 
@@ -199,11 +200,8 @@ class ElasticNetCV(RoutesGroups, SparseLinear):
         jobs = [(ratio, alphas, fold) for ratio, alphas in zip(self._ratios(), grids) for fold in moments.parts]
         self._choose(grids, spread(one, jobs), len(moments.parts))
         fit = from_gram(moments, np.array([self.alpha_]), self._chosen_ratio, **options)
-        record = linear_record(moments, fit.coefs.T, fit.intercepts, None, **self._statistics())
+        record = linear_record(moments, fit.coefs.T, fit.intercepts, None, **self._statistics(intercept))
         self._finish(record, fit)
-
-    def _options(self) -> dict[str, Any]:
-        return {"fit_intercept": self.fit_intercept, "positive": self.positive, "tolerance": self.tol}
 
     def _by_rows(self, X: Any, y: np.ndarray, weights: np.ndarray | None, splits: Sequence[Any]) -> None:
         problem = LassoProblem(X, weights, self.fit_intercept, self.max_iter)
@@ -227,7 +225,7 @@ class ElasticNetCV(RoutesGroups, SparseLinear):
             self._term_names(),
             fit.coefs.T,
             fit.intercepts,
-            statistics=self._statistics() | {"n": int(X.shape[0])},
+            statistics=self._statistics(self.fit_intercept) | {"n": int(X.shape[0])},
         )
         self._finish(record, fit)
 
@@ -250,15 +248,15 @@ class ElasticNetCV(RoutesGroups, SparseLinear):
     def _show_ratio(self) -> None:
         self.l1_ratio_ = self._chosen_ratio
 
-    def _statistics(self) -> dict[str, Any]:
+    def _statistics(self, intercept: bool) -> dict[str, Any]:
         kept = {"alpha": self.alpha_, "alphas": self.alphas_, "mse_path": self.mse_path_, "gap_path": self.gap_path_}
         if hasattr(self, "l1_ratio_"):
             kept["l1_ratio"] = self.l1_ratio_
         return {
             "family": "lasso" if self._chosen_ratio == 1.0 else "elastic net",
-            "fit_intercept": bool(self.fit_intercept),
+            "fit_intercept": bool(intercept),
             "alpha": self.alpha_,
-            "objective": told_objective(self, self.alpha_, self._chosen_ratio),
+            "objective": told_objective(self, self.alpha_, self._chosen_ratio, intercept),
         } | {f"estimator.{name}": value for name, value in kept.items()}
 
     def _finish(self, record: LinearModel, fit: LassoFit) -> None:

@@ -80,6 +80,7 @@ def encoder_of(schema: Any, source: Any) -> Any:
         weights=schema.weights,
         categories=[c.name for c in schema.columns if c.kind == "category"],
         formula=formula,
+        intercept=schema.intercept,
         missing=schema.missing,
         unseen=schema.unseen,
         where=schema.where,

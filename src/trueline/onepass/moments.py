@@ -68,6 +68,11 @@ class Moments:
         return sum(part.n for part in self.parts.values())
 
     @property
+    def intercept(self) -> bool:
+        """Whether models of these rows have a constant: their formula may take it away."""
+        return bool(getattr(self.schema, "intercept", True))
+
+    @property
     def total(self) -> Part:
         """The moments of all rows."""
         if self._total is None:
@@ -258,12 +263,26 @@ class Moments:
             _total=None,
         )
 
-    def designed(self) -> Moments:
+    def designed(self, intercept: bool = True) -> Moments:
         """In the terms of the final design: reference levels left out, missing values filled.
+
+        Without an intercept the first category keeps all its levels.
 
         A scan does not know these beforehand, so its terms are others; the final ones are linear in them.
         """
-        if self.schema is None or self.terms == self.schema.terms:
+        if self.schema is None:
+            return self
+        if not intercept and self.intercept:
+            schema = dataclasses.replace(self.schema, intercept=False)
+            lost = [term for term in schema.terms if term not in self.terms]
+            if lost:
+                raise UsageError(
+                    f"these moments are of a model with an intercept, without {lost[0]!r}; scan again with "
+                    "intercept=False",
+                    where="intercept",
+                )
+            return dataclasses.replace(self, schema=schema).designed()
+        if self.terms == self.schema.terms:
             return self
         places, fills = self.schema.from_scan(self.terms)
         mixed = self
