@@ -16,6 +16,7 @@ def compare(
     where: options.Where = None,
     derive: options.Derive = None,
     missing: options.Missing = "refuse",
+    intercept: options.Intercept = True,
     folds: Annotated[int, Option(help="Folds of the cross-validation.")] = 5,
     report: Annotated[
         str | None, Option(help="Write a report with the plot here: one HTML file.", show_default=False)
@@ -43,7 +44,7 @@ def compare(
     check_picture(plot)
     found = compared(
         options.one_source(data), options.required(target, "target", "the column to predict"), options.names(features),
-        where, options.derivations(derive), missing, folds,
+        where, options.derivations(derive), missing, intercept, folds,
     )  # fmt: skip
     if report is not None:
         _report(found, data, report)

@@ -72,12 +72,14 @@ Error = tuple[float, float]  # (mean square or log loss, share of wrong labels);
 
 
 def compared(
-    source: Any, target: str, features: Any, where: Any, derive: Any, missing: str, folds: int
+    source: Any, target: str, features: Any, where: Any, derive: Any, missing: str, intercept: bool, folds: int
 ) -> dict[str, Any]:
     """The record of a comparison, best first."""
     from .console import waiting
 
-    task = read(Asked(source, target, features, where=where, derive=derive, missing=missing, folds=folds))
+    task = read(
+        Asked(source, target, features, where=where, derive=derive, missing=missing, intercept=intercept, folds=folds)
+    )
     methods = [*solvers(task), *streams(task)]
     at = [0]
     with waiting(lambda: f"comparing, {at[0] + 1} of {len(methods)}, {methods[at[0]].name}"):
@@ -225,7 +227,10 @@ def fitted(asked: Asked, loss: str, X: np.ndarray, y: np.ndarray, places: np.nda
     from .penalised import penalised
 
     moments = Moments.from_arrays(X, y, folds=places, terms=schema.terms)
-    return fit_least_squares(moments) if asked.penalty == "none" else penalised(moments, asked)[0]
+    moments.schema = schema  # which says whether there is an intercept
+    if asked.penalty == "none":
+        return fit_least_squares(moments, fit_intercept=moments.intercept)
+    return penalised(moments, asked)[0]
 
 
 def _values(record: Any, X: np.ndarray, kinds: int) -> np.ndarray:
@@ -239,6 +244,8 @@ def streams(task: Task) -> Iterator[Method]:
     """Online learners that the target suits."""
     for name, learner in learners.LEARNERS.items():
         suits = learner.numbers if task.labels is None else learner.classes
+        if learner.geometry == "auto" and not task.asked.intercept:
+            continue  # the mixture has an intercept; in its place there would be another of this list
         if suits is not None and (name != "gradient" or task.labels is not None):  # of numbers, Widrow and Hoff's
             yield Method(f"stream: {name}", lambda name=name: stream(task, name))  # type: ignore[misc]
 
@@ -252,7 +259,7 @@ def stream(task: Task, name: str) -> tuple[Error | None, list[Error], float, str
     names = [f"x{j}" for j in range(task.X.shape[1])]
 
     def learned(rows: Any, certificate: bool) -> tuple[Any, np.ndarray]:
-        record = learners.make(name, None, "auto", kinds, names, certificate)
+        record = learners.make(name, None, "auto", kinds, names, certificate, task.asked.intercept)
         return record, np.asarray(record.learn(np.ascontiguousarray(task.X[rows]), targets[rows]))
 
     with contextlib.suppress(*REFUSED):

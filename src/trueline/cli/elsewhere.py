@@ -248,7 +248,7 @@ def fit_elsewhere(
         began = time.perf_counter()
         options: dict[str, Any] = {
             "features": asked.features, "formula": asked.formula, "weights": asked.weights, "where": asked.where,
-            "derive": asked.derive, "missing": asked.missing,
+            "derive": asked.derive, "missing": asked.missing, "intercept": asked.intercept,
         }  # fmt: skip
         if asked.loss in SEVERAL:
             return _by_jobs(asked, table, str(asked.loss), options, began)

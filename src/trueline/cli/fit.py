@@ -17,6 +17,7 @@ def fit(
     formula: Annotated[
         str | None, Option(help='Terms as a formula, such as "y ~ poly(x, 3) + log(z)".', show_default=False)
     ] = None,
+    intercept: options.Intercept = True,
     weights: options.Weights = None,
     where: options.Where = None,
     derive: options.Derive = None,
@@ -71,7 +72,7 @@ def fit(
         check_place(path)
     asked = Asked(
         options.one_source(data), target, options.names(features), formula, weights, where, options.derivations(derive),
-        missing, loss, penalty, alpha, l1_ratio, folds, options.share(holdout, "holdout"),
+        missing, intercept, loss, penalty, alpha, l1_ratio, folds, options.share(holdout, "holdout"),
     )  # fmt: skip
     if engine is not None or scheduler is not None or master is not None:
         for option in options.BESIDE:

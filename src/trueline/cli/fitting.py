@@ -38,6 +38,7 @@ class Asked:
     where: str | None = None
     derive: dict[str, str] = dataclasses.field(default_factory=dict)
     missing: str = "refuse"
+    intercept: bool = True
     loss: str | None = None
     penalty: str = "none"
     alpha: str = "cv"
@@ -110,14 +111,11 @@ def check(asked: Asked) -> None:
         raise UsageError(f"--folds is a whole number of at least 2, not {asked.folds}", where="folds")
     if asked.target is None and asked.formula is None:
         raise UsageError("give --target: the column to predict (or a --formula with one)", where="target")
-    if asked.target is not None and asked.formula is not None:
-        from ..data.choice import parsed
+    if asked.formula is not None:
+        from ..data.choice import has_intercept, parsed, target_of
 
-        own = getattr(parsed(asked.formula), "target", None)
-        if own is not None and own != asked.target:
-            raise UsageError(
-                f"--target says {asked.target!r}, and the formula predicts {own!r}; give one of the two", where="target"
-            )
+        target_of(parsed(asked.formula), asked.target)
+        has_intercept(parsed(asked.formula), asked.intercept)
 
 
 def opened(asked: Asked) -> tuple[Any, Iterator[Any]]:
@@ -130,6 +128,7 @@ def opened(asked: Asked) -> tuple[Any, Iterator[Any]]:
         target=asked.target,
         features=asked.features,
         formula=asked.formula,
+        intercept=asked.intercept,
         weights=asked.weights,
         where=asked.where,
         derive=asked.derive,
@@ -252,7 +251,7 @@ def solved(asked: Asked, moments: Any, began: float, copies: Any = None) -> Fitt
     notes = fold_notes(asked.folds, [part.n for part in moments.parts.values()], copies=copies)
     alpha = None
     if asked.penalty == "none":
-        record = fit_least_squares(moments)
+        record = fit_least_squares(moments, fit_intercept=moments.intercept)
         rows, curves, paths, line = compared(moments)
         notes += [line] if line else []
     else:

@@ -25,8 +25,8 @@ def fit_rows(
         return one_fit(asked, loss, X, y, weights, schema, float(asked.alpha)), float(asked.alpha), [], []
     from .console import progress
 
-    alphas = grid(loss, X, y, asked.penalty)
-    part = scored_by(loss, X, y)
+    alphas = grid(loss, X, y, asked.penalty, schema.intercept)
+    part = scored_by(loss, X, y, schema.intercept)
     scores = np.full((asked.folds, len(alphas)), np.nan)
     assert folds is not None
     known = set(np.unique(y).tolist()) if loss_is_sign(loss) else set()
@@ -63,11 +63,10 @@ def loss_is_sign(loss: str) -> bool:
     return loss in SIGNS
 
 
-def grid(loss: str, X: np.ndarray, y: np.ndarray, penalty: str = "lasso") -> np.ndarray:
+def grid(loss: str, X: np.ndarray, y: np.ndarray, penalty: str = "lasso", intercept: bool = True) -> np.ndarray:
     """Penalties from the one that silences every column down to one that leaves the smallest column free."""
     t = np.where(y == np.unique(y)[-1], 0.5, -0.5) if loss_is_sign(loss) else y.astype(float)
-    t = t - t.mean()
-    centred = X - X.mean(axis=0)
+    t, centred = (t - t.mean(), X - X.mean(axis=0)) if intercept else (t, X)
     top = max(float(np.abs(centred.T @ t).max(initial=0.0)) / len(y), 1e-12)
     spread = np.sqrt((centred**2).mean(axis=0))
     least = float(np.min(spread[spread > 0], initial=math.inf))
@@ -90,6 +89,7 @@ def one_fit(asked: Any, loss: str, X: np.ndarray, y: np.ndarray, weights: Any, s
             y,
             C=strength,
             l1_ratio=ratio,
+            fit_intercept=schema.intercept,
             sample_weight=weights,
             terms=schema.terms,
             target=asked.target,
@@ -107,14 +107,16 @@ def one_fit(asked: Any, loss: str, X: np.ndarray, y: np.ndarray, weights: Any, s
         )
     part, penalty, start = loss_part(loss), penalty_of(alpha, ratio), None
     if loss == "huber":
-        start, delta = least_squares_start(X, y)
+        start, delta = least_squares_start(X, y, schema.intercept)
         part = loss_part("huber", delta=delta)
-    solution = minimize(X, y, loss=part, penalty=penalty, sample_weight=weights, start=start)
+    solution = minimize(
+        X, y, loss=part, penalty=penalty, intercept=schema.intercept, sample_weight=weights, start=start
+    )
     classes = () if solution.classes is None else tuple(solution.classes.tolist())
     link = "sign" if classes else "log" if loss == "poisson" else "identity"
     statistics = {
-        "family": loss, "n": len(X), "fit_intercept": True, "method": solution.method, "iterations": len(solution.trace) - 1,
-        "objective": objective_of(part, penalty, fit_intercept=True),
+        "family": loss, "n": len(X), "fit_intercept": schema.intercept, "method": solution.method, "iterations": len(solution.trace) - 1,
+        "objective": objective_of(part, penalty, fit_intercept=schema.intercept),
     }  # fmt: skip
     return LinearModel(
         schema.terms,
@@ -129,20 +131,20 @@ def one_fit(asked: Any, loss: str, X: np.ndarray, y: np.ndarray, weights: Any, s
     )
 
 
-def least_squares_start(X: np.ndarray, y: np.ndarray) -> tuple[tuple[np.ndarray, float], float]:
+def least_squares_start(X: np.ndarray, y: np.ndarray, intercept: bool) -> tuple[tuple[np.ndarray, float], float]:
     """((coefficients, intercept), delta): where Huber's loss starts, and 1.345 robust deviations of the residuals."""
-    centre, level = X.mean(axis=0), float(y.mean())
+    centre, level = (X.mean(axis=0), float(y.mean())) if intercept else (np.zeros(X.shape[1]), 0.0)
     coef = dense.lstsq(X - centre, y - level, rcond=None)[0]
     residual = y - level - (X - centre) @ coef
     scale = 1.4826 * float(np.median(np.abs(residual - np.median(residual))))
     return (coef, level - float(centre @ coef)), 1.345 * scale or 1.345
 
 
-def scored_by(loss: str, X: np.ndarray, y: np.ndarray) -> Any:
+def scored_by(loss: str, X: np.ndarray, y: np.ndarray, intercept: bool = True) -> Any:
     """The loss that rows left out are scored by: one and the same for every fold."""
     from ..parts.losses import loss as loss_part
 
-    return loss_part("huber", delta=least_squares_start(X, y)[1]) if loss == "huber" else loss_part(loss)
+    return loss_part("huber", delta=least_squares_start(X, y, intercept)[1]) if loss == "huber" else loss_part(loss)
 
 
 def mean_loss(part: Any, record: Any, X: np.ndarray, y: np.ndarray, weights: np.ndarray | None = None) -> float:

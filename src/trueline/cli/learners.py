@@ -8,6 +8,8 @@ from typing import Any
 from ..errors import UsageError, nearest
 from ..online.learners import mixture, recursive, single, widened
 
+ALONE = "adaptive"  # the geometry of the default learner where there is no intercept, which the mixture has
+
 __all__ = ["LEARNERS", "as_rate", "known", "make", "widened"]
 
 
@@ -42,7 +44,9 @@ def known(name: str) -> Learner:
     return LEARNERS[name]
 
 
-def make(name: str, loss: str | None, rate: str, classes: int, names: list[str], certificate: bool) -> Any:
+def make(
+    name: str, loss: str | None, rate: str, classes: int, names: list[str], certificate: bool, intercept: bool = True
+) -> Any:
     """The record of a learner; ``classes`` is 0 for numbers, otherwise how many labels there are."""
     chosen = known(name)
     own = chosen.classes if classes else chosen.numbers
@@ -61,14 +65,17 @@ def make(name: str, loss: str | None, rate: str, classes: int, names: list[str],
             raise UsageError(
                 "the mixture chooses its own rates; --rate needs another --learner, such as widrow-hoff", where="rate"
             )
+        if not intercept:
+            return single(own, ALONE, None, classes, names, certificate=certificate, intercept=False)
         return mixture(classes, names, certificate)
     if chosen.geometry == "recursive":
-        return recursive(names, certificate)
+        return recursive(names, certificate, intercept)
     step = 1.0 if name == "perceptron" else None if rate == "auto" else as_rate(rate)
     keep = certificate and name in ("perceptron", "winnow")
     return single(
-        loss or own, chosen.geometry, step, classes, names, keep_rows=keep and step is not None, certificate=certificate
-    )
+        loss or own, chosen.geometry, step, classes, names, keep_rows=keep and step is not None,
+        certificate=certificate, intercept=intercept,
+    )  # fmt: skip
 
 
 def awaken(name: str) -> None:

@@ -36,6 +36,9 @@ MissingInNew = Annotated[
         help="Rows that lack a value: refuse, drop, or as in training; default: as in training.", show_default=False
     ),
 ]
+Intercept = Annotated[
+    bool, Option(help="Fit a constant term; without it, the first category has a coefficient for each level.")
+]
 Unseen = Annotated[
     str,
     Option(help="Levels never seen in training: refuse, or ignore, which takes them as the reference level."),

@@ -112,42 +112,45 @@ def strength(alpha: float, digits: int = 3) -> str:
 
 
 def deviations(moments: Any) -> np.ndarray:
-    d = len(moments.terms)
-    part = moments.total
-    return np.sqrt(np.maximum(np.diagonal(part.products[0])[:d], 0.0) / part.weight[0])
+    """How far each column lies from its mean, or from 0 where there is no intercept."""
+    from ..onepass.squares import products_of
+
+    d, part = len(moments.terms), moments.total
+    return np.sqrt(np.maximum(np.diagonal(products_of(part, moments.intercept)[0])[:d], 0.0) / part.weight[0])
 
 
 def ridge_curve(moments: Any) -> tuple[np.ndarray, np.ndarray]:
     """Penalties (the first is 0) and squared errors, penalties × folds."""
     from ..onepass.folds import ridge_scores
 
-    d = len(moments.terms)
-    size = float(np.mean(np.diagonal(moments.total.products[0])[:d])) or 1.0
+    size = float(np.mean(deviations(moments) ** 2)) * float(moments.total.weight[0]) or 1.0
     alphas = np.concatenate([[0.0], size * np.geomspace(1e2, 1e-8, RIDGES)])
-    return alphas, -ridge_scores(moments, alphas, scoring="neg_mean_squared_error")
+    return alphas, -ridge_scores(moments, alphas, fit_intercept=moments.intercept, scoring="neg_mean_squared_error")
 
 
 def lasso_curve(moments: Any, l1_ratio: float) -> tuple[np.ndarray, np.ndarray]:
     """Penalties and squared errors, penalties × folds."""
     from ..onepass.paths import cross_validate_paths, penalty_grid
 
-    share, count, d = max(l1_ratio, 1e-3), LASSOS, len(moments.terms)
-    alphas = penalty_grid(moments.total, d, l1_ratio=share, eps=LASSO_DEPTH, count=count)
+    share, count, d, constant = max(l1_ratio, 1e-3), LASSOS, len(moments.terms), moments.intercept
+    alphas = penalty_grid(moments.total, d, l1_ratio=share, eps=LASSO_DEPTH, count=count, fit_intercept=constant)
     spread = deviations(moments)
     free = RIDGE_FREE * float(np.min(spread[spread > 0], initial=math.inf)) ** 2
     if l1_ratio < 1.0 and (1.0 - l1_ratio) * alphas[-1] > free:
         # The ridge in an elastic net weighs most on the column of least variance: go on until it is free there too.
         depth = max(free / (1.0 - l1_ratio) / alphas[0], 1e-20)
         count = min(2 * LASSOS, math.ceil(LASSOS * math.log(depth) / math.log(LASSO_DEPTH)))
-        alphas = penalty_grid(moments.total, d, l1_ratio=share, eps=depth, count=count)
-    return alphas, cross_validate_paths(moments, alphas, l1_ratio=l1_ratio, tol=1e-6)
+        alphas = penalty_grid(moments.total, d, l1_ratio=share, eps=depth, count=count, fit_intercept=constant)
+    return alphas, cross_validate_paths(moments, alphas, l1_ratio=l1_ratio, fit_intercept=constant, tol=1e-6)
 
 
 def ridge_path(moments: Any, alphas: np.ndarray) -> np.ndarray:
     """Coefficients, penalties × terms."""
     from ..onepass.paths import RidgePath
 
-    return RidgePath(moments.total, len(moments.terms), True, integer=moments.integer).coef(alphas)[:, 0, :]
+    return RidgePath(moments.total, len(moments.terms), moments.intercept, integer=moments.integer).coef(alphas)[
+        :, 0, :
+    ]
 
 
 def lasso_path(moments: Any, alphas: np.ndarray, l1_ratio: float, tol: float = 1e-8) -> np.ndarray:
@@ -155,7 +158,7 @@ def lasso_path(moments: Any, alphas: np.ndarray, l1_ratio: float, tol: float = 1
     from ..onepass.paths import gram_path, moment_gram
 
     part = moments.total
-    C, c, yy = moment_gram(part, len(moments.terms))
+    C, c, yy = moment_gram(part, len(moments.terms), moments.intercept)
     return gram_path(C, c, yy, part.weight[0], alphas, l1_ratio, tol=tol)[0]
 
 
@@ -207,7 +210,8 @@ def solved(moments: Any, alpha: float, ratio: float, ridge: bool) -> Any:
     from ..onepass.paths import gram_path, moment_gram
 
     part, d = moments.total, len(moments.terms)
-    C, c, yy = moment_gram(part, d)
+    constant = moments.intercept
+    C, c, yy = moment_gram(part, d, constant)
     W = part.weight[0]
     l1, l2 = (0.0, alpha / W) if ridge else (alpha * ratio, alpha * (1.0 - ratio))
     if ridge:
@@ -223,15 +227,16 @@ def solved(moments: Any, alpha: float, ratio: float, ridge: bool) -> Any:
     excess = np.maximum(np.abs(shrink * slope) - l1, 0.0)
     dual = shrink * across - 0.5 * shrink**2 * left - (float(excess @ excess) / (2.0 * l2) if l2 > 0.0 else 0.0)
     mean = part.mean[0]
-    null = 0.5 * (yy / W + float(mean[d]) ** 2)
+    null = 0.5 * (yy / W + (float(mean[d]) ** 2 if constant else 0.0))
+    level = mean[d] - w @ mean[:d] if constant else 0.0
     steep = slope - l2 * w
     steep = np.where(w != 0, steep - l1 * np.sign(w), np.sign(steep) * np.maximum(np.abs(steep) - l1, 0.0))
     spread = np.sqrt(deviations(moments) ** 2 + l2)  # the columns' scale counts the penalty's curvature
     norm = float(np.linalg.norm(steep / np.where(spread > 0, spread, np.inf)))
     proof = gap_certificate(primal, min(dual, primal), null, 1e-6, gradient_norm=norm)
     made = linear_record(
-        moments, w[None, :], np.array([mean[d] - w @ mean[:d]]), proof, family="ridge" if ridge else "lasso" if ratio == 1.0 else "elastic net",
-        fit_intercept=True,
-        objective={"loss": "squared", "loss_fields": [1.0], "penalty": "elastic_net", "alpha": l1 + l2, "l1_ratio": l1 / (l1 + l2) if l1 + l2 else 0.0, "fit_intercept": True},
+        moments, w[None, :], np.array([level]), proof, family="ridge" if ridge else "lasso" if ratio == 1.0 else "elastic net",
+        fit_intercept=constant,
+        objective={"loss": "squared", "loss_fields": [1.0], "penalty": "elastic_net", "alpha": l1 + l2, "l1_ratio": l1 / (l1 + l2) if l1 + l2 else 0.0, "fit_intercept": constant},
     )  # fmt: skip
     return squeezed(made, moments)

@@ -21,6 +21,7 @@ def check_resumed(
     classes: list[str] | None,
     form: str | None,
     certificate: bool,
+    intercept: bool,
 ) -> None:
     """Refuse each option that contradicts the saved learner; the same value again is fine."""
     record, schema = state.record, state.schema
@@ -36,6 +37,12 @@ def check_resumed(
             _same("features", ",".join(features), ",".join(schema.names), path)
     if classes is not None:
         _same("classes", ",".join(classes), ",".join(map(str, state.labels)) or "numbers", path)
+    own = bool(getattr(record, "fit_intercept", True))
+    if own != intercept and (given("--intercept") or given("--no-intercept")):
+        words = ("with", "--no-intercept") if own else ("without", "--intercept")
+        raise UsageError(
+            f"{path} was made {words[0]} an intercept, and goes on so; leave {words[1]} out", where="intercept"
+        )
     kept = _certified(state)
     if kept is not None and kept != certificate and (given("--certificate") or given("--no-certificate")):
         words = ("with", "--no-certificate") if kept else ("without", "--certificate")

@@ -19,6 +19,7 @@ class Asked:
     where: str | None = None
     derive: dict[str, str] = dataclasses.field(default_factory=dict)
     missing: str = "refuse"
+    intercept: bool = True
     form: str | None = None
     classes: list[str] | None = None
     learner: str = "mixture"

@@ -58,6 +58,7 @@ def stream(
     where: options.Where = None,
     derive: options.Derive = None,
     missing: options.Missing = "refuse",
+    intercept: options.Intercept = True,
     classes: Annotated[
         str | None,
         Option(help="All labels, with commas between, if the first rows may lack some.", show_default=False),
@@ -119,6 +120,7 @@ def stream(
         check_resumed(
             state, resume, target=target, learner=learner, loss=loss, rate=rate, features=options.names(features),
             missing=missing, classes=options.names(classes), form=form, certificate=certificate,
+            intercept=intercept,
         )  # fmt: skip
     text = form or (state.form if state is not None else None) or text_form(data)
     for option in options.BESIDE:
@@ -128,7 +130,7 @@ def stream(
     if resume is not None and not text:
         source = opened.naming(source)
     asked = Asked(
-        source, target, options.names(features), weights, where, options.derivations(derive), missing, form,
+        source, target, options.names(features), weights, where, options.derivations(derive), missing, intercept, form,
         options.names(classes), state.learner if state else learner, loss, rate, epochs, certificate,
         not quiet and predictions != "-",
     )  # fmt: skip

@@ -126,7 +126,9 @@ def begun(asked: Asked, names: list[str], y: np.ndarray, kind: str, levels: list
         raise DataError(
             f"the first rows have the one label {labels[0]!r}; name them all with --classes a,b", where="target"
         )
-    record = learners.make(asked.learner, asked.loss, asked.rate, len(labels), list(names), asked.certificate)
+    record = learners.make(
+        asked.learner, asked.loss, asked.rate, len(labels), list(names), asked.certificate, asked.intercept
+    )
     return State(record, list(names), labels, target=asked.target, learner=asked.learner, form=form)
 
 

@@ -29,7 +29,8 @@ def coefficient_rows(opened: Any) -> list[dict[str, Any]]:
     made = []
     for k, row in enumerate(coef):
         label = opened.classes[k] if several and k < len(opened.classes) else None
-        made.append(_plain_row("(intercept)", float(constant[k]), label))
+        if getattr(record, "fit_intercept", True):
+            made.append(_plain_row("(intercept)", float(constant[k]), label))
         made += [_plain_row(name, float(value), label) for name, value in zip(opened.names, row)]
     return made
 
@@ -46,7 +47,8 @@ def linear_rows(record: Any) -> list[dict[str, Any]]:
     made = []
     for k, row in enumerate(coef):
         label = None if len(coef) == 1 else (record.classes or record.targets)[k]
-        made.append(_plain_row("(intercept)", float(constant[k]), label))
+        if record.statistics.get("fit_intercept", True):
+            made.append(_plain_row("(intercept)", float(constant[k]), label))
         made += [_plain_row(term, float(value), label) for term, value in zip(record.terms, row)]
     return made
 

@@ -401,7 +401,8 @@ class Schema:
             other.intercept,
         ):
             raise UsageError(
-                "two scans of different columns, targets, intercepts or missing policies cannot be merged", where="schema"
+                "two scans of different columns, targets, intercepts or missing policies cannot be merged",
+                where="schema",
             )
         columns = tuple(_merged(mine, theirs) for mine, theirs in zip(self.columns, other.columns))
         _refuse_same_terms(columns)

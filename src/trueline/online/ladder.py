@@ -134,6 +134,11 @@ class RateMixture:
         return self._mean([np.atleast_2d(member.coef) for member in self.members])
 
     @property
+    def fit_intercept(self) -> bool:
+        """Whether the members have a constant: all or none."""
+        return bool(self.members[0].fit_intercept)
+
+    @property
     def intercept(self) -> Any:
         mean = self._mean([np.atleast_1d(member.intercept)[:, None] for member in self.members])
         return float(mean[0]) if mean.size == 1 else mean[:, 0]

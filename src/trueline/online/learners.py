@@ -21,11 +21,11 @@ def mixture(classes: int, names: list[str], certificate: bool = True) -> Any:
     return widened(MixtureModel(task, list(range(classes)) if classes > 2 else None, certificate), names)
 
 
-def recursive(names: list[str], certificate: bool = True) -> Any:
+def recursive(names: list[str], certificate: bool = True, intercept: bool = True) -> Any:
     """Recursive least squares."""
     from .recursive import RecursiveModel
 
-    return RecursiveModel(certificate=certificate, names=names)
+    return RecursiveModel(certificate=certificate, intercept=intercept, names=names)
 
 
 def single(

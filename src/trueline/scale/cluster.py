@@ -105,6 +105,7 @@ def prepared(table: Table, options: dict[str, Any]) -> tuple[Table, dict[str, An
     encoder = encoder_like(table.declared, options, table.describe)
     _check_rowwise(options)
     options["target"] = encoder.target  # a formula may be what names it
+    options["intercept"] = encoder.intercept  # and what takes the constant away
     if encoder.formula is not None:
         if encoder.formula.memory:
             raise UsageError(
@@ -202,6 +203,7 @@ def fit_logistic(
     loss = make_loss("logistic")
     table, options, found = _looked(source, y, target, options | {"labels": True}, loss, fit_intercept, tol)
     moments, told = found
+    fit_intercept = bool(options["intercept"])
     classes = classes_of(moments, told["values"], str(options["target"]), table.label_type(str(options["target"])))
     if penalty is None:
         penalty = penalty_of(0.0 if math.isinf(C) else 1.0 / (C * moments.total.weight[0]), 0.0)
@@ -231,6 +233,7 @@ def fit_generalized(
     from .newton import minimise
 
     table, options, found = _looked(source, y, target, options, loss, fit_intercept, tol)
+    fit_intercept = bool(options["intercept"])
     kind = getattr(loss, "targets", "real")
     least = min(found[1]["values"], default=0.0)
     if (kind == "nonnegative" and least < 0.0) or (kind == "positive" and least <= 0.0):
@@ -263,7 +266,12 @@ def fit_online(
 
     if is_classifier(estimator):
         options["labels"] = True
+    intercept = bool(getattr(estimator, "fit_intercept", True))
     table, options = _with_target(source, y, target, options)
+    if intercept and not options["intercept"]:
+        raise UsageError(
+            "the formula has no intercept, and the learner has one; give it fit_intercept=False", where="fit_intercept"
+        )
     record, classes = train(estimator, table, options)
     return record, classes, record.names if y is None and hasattr(source, "columns") else None
 
@@ -282,9 +290,10 @@ def _looked(
 ) -> tuple[Table, dict[str, Any], Any]:
     from .looking import looked
 
-    table, options = _with_target(source, y, target, options)
+    told = options if intercept else {"intercept": False} | options
+    table, options = _with_target(source, y, target, told)
     table = table.keep(options)
-    return table, options, looked(table, options, loss, bool(intercept), float(tol))
+    return table, options, looked(table, options, loss, bool(options["intercept"]), float(tol))
 
 
 def _record(made: Any, family: str, link: str, classes: tuple[Any, ...], objective: dict[str, Any]) -> LinearModel:
