@@ -11,6 +11,7 @@ import pytest
 import statsmodels.api as sm
 import statsmodels.formula.api as smf
 from commands import result
+from sklearn.base import clone
 
 import trueline as tl
 from trueline.cli import main
@@ -298,5 +299,22 @@ def test_on_dask(table):
     counts = tl.GeneralizedRegression("poisson", alpha=0, tol=1e-12).fit(frame, formula="counts ~ z - 1")
     wanted = sm.GLM(table["counts"].to_numpy(), X[:, 1:], sm.families.Poisson()).fit().params
     np.testing.assert_allclose(counts.coef_, wanted, rtol=1e-5)
-    with pytest.raises(tl.UsageError, match="fit_intercept=False"):
-        tl.OnlineRegressor(geometry="additive", rate=0.01).fit(frame, formula="y ~ x - 1")
+
+
+@pytest.mark.parametrize(
+    ("model", "target"),
+    [
+        (tl.LogisticRegression(C=2.0), "up"), (tl.LinearSVC(), "up"), (tl.GeneralizedRegression("poisson"), "counts"),
+        (tl.RobustRegression(), "y"), (tl.OutlierMixture(), "y"), (tl.Lasso(0.1), "y"), (tl.Ridge(), "y"),
+    ],
+)  # fmt: skip
+def test_models_of_many_passes_from_a_source(table, model, target):
+    arrays = (
+        clone(model).set_params(fit_intercept=False).fit(table.select("x", "z").to_numpy(), table[target].to_numpy())
+    )
+    made = clone(model).fit(table, formula=f"{target} ~ x + z - 1")
+    np.testing.assert_allclose(np.ravel(made.coef_), np.ravel(arrays.coef_), rtol=1e-6)
+    assert not np.ravel(made.intercept_).any() and made.summary().names == ("x", "z")
+    every = clone(model).set_params(fit_intercept=False).fit(table, target=target, features=["town", "x"])
+    assert tuple(every.feature_names_in_) == ("town[Bern]", "town[Rom]", "town[Ulm]", "x")
+    assert tl.verify(every, table).ok

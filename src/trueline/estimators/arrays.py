@@ -13,7 +13,7 @@ from ..model.linear import LinearModel, as_terms, names
 from ..onepass.moments import LOST, Moments, overflowing, refuse_weights, vanishing
 from .checking import check_weights, refuse_values, target_names, validate_data
 from .linearrecord import HoldsLinear
-from .sources import lazily
+from .sources import has_intercept, lazily
 
 SPARSE = ("csr", "csc", "coo")
 
@@ -148,7 +148,7 @@ class FromMoments(HoldsLinear):
 
     def _has_intercept(self, moments: Moments) -> bool:
         """``fit_intercept``, unless the formula of the moments takes the constant away."""
-        return bool(getattr(self, "fit_intercept", True)) and moments.intercept
+        return has_intercept(self, moments.schema)
 
     def _names(self, moments: Moments) -> None:
         """Feature names as scikit-learn keeps them."""

@@ -16,7 +16,7 @@ from ..parts.penalties import penalty as make_penalty
 from .logistic import LinearRecord
 from .parameters import NONE, Number, Whole
 from .proofs import warn_unproven
-from .sources import lazily, paired
+from .sources import has_intercept, lazily, paired
 
 
 class GeneralizedRegression(LinearRecord, RegressorMixin, BaseEstimator):
@@ -160,7 +160,7 @@ class GeneralizedRegression(LinearRecord, RegressorMixin, BaseEstimator):
             y,
             loss=self._loss(),
             penalty=self._penalty(),
-            fit_intercept=self.fit_intercept,
+            fit_intercept=has_intercept(self, kept.get("schema")),
             sample_weight=sample_weight,
             offset=offset,
             exposure=exposure,

@@ -19,7 +19,7 @@ from .checking import check_weights, target_names, validate_data
 from .linearrecord import HoldsLinear
 from .parameters import NONE, Names, OneOf, Whole
 from .proofs import warn_unproven
-from .sources import lazily, paired, source_rows
+from .sources import has_intercept, lazily, paired, source_rows
 
 PEER_SOLVERS = ("lbfgs", "liblinear", "newton-cg", "newton-cholesky", "sag", "saga")
 PEER_PENALTIES = ("l1", "l2", "elasticnet", None)
@@ -163,7 +163,7 @@ class LogisticRegression(LinearRecord, ClassifierMixin, BaseEstimator):
             y,
             C=strength,
             l1_ratio=ratio,
-            fit_intercept=self.fit_intercept,
+            fit_intercept=has_intercept(self, kept.get("schema")),
             sample_weight=sample_weight,
             class_weight=self.class_weight,
             method=self._method(),

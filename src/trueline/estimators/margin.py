@@ -15,6 +15,7 @@ from ..model.linear import LinearModel
 from .logistic import LinearRecord
 from .parameters import NONE, Number, OneOf, Whole
 from .proofs import warn_unproven
+from .sources import has_intercept
 
 LOSSES = ("hinge", "squared_hinge")
 PENALTIES = ("l1", "l2")
@@ -109,7 +110,7 @@ class LinearSVC(LinearRecord, ClassifierMixin, BaseEstimator):
             loss=self.loss,
             penalty=self.penalty,
             C=float(self.C),
-            fit_intercept=self.fit_intercept,
+            fit_intercept=has_intercept(self, kept.get("schema")),
             intercept_scaling=float(self.intercept_scaling),
             sample_weight=sample_weight,
             class_weight=self.class_weight,

@@ -20,7 +20,7 @@ from .checking import validate_data
 from .logistic import LinearRecord
 from .parameters import NONE, Names, Number, OneOf, Whole, numbers_of
 from .proofs import warn_unproven
-from .sources import refuse_there
+from .sources import has_intercept, refuse_there
 
 
 class StrayProof(LinearRecord, RegressorMixin, BaseEstimator):
@@ -55,7 +55,7 @@ class StrayProof(LinearRecord, RegressorMixin, BaseEstimator):
     def _linear(self, theta: np.ndarray, certificate: Any, statistics: dict[str, Any]) -> LinearModel:
         estimator: Any = self
         d = estimator.n_features_in_
-        intercept = float(theta[d]) if estimator.fit_intercept else 0.0
+        intercept = float(theta[d]) if len(theta) > d else 0.0
         read = self.__dict__.pop("_read")
         terms = as_terms(read["terms"], d)
         warn_unproven(certificate, type(self).__name__)
@@ -170,7 +170,7 @@ class RobustRegression(StrayProof):
             tuning=self.tuning,
             scale=self.scale,
             start=self.start,
-            fit_intercept=bool(self.fit_intercept),
+            fit_intercept=has_intercept(self, self._read.get("schema")),
             tol=float(self.tol),
             max_iter=int(self.max_iter),
             seed=seed_of(self.random_state),
@@ -178,7 +178,7 @@ class RobustRegression(StrayProof):
         statistics = {
             "family": f"robust ({self.psi})",
             "n": len(y),
-            "fit_intercept": bool(self.fit_intercept),
+            "fit_intercept": has_intercept(self, self._read.get("schema")),
             "covariance": fit.covariance,
             "dispersion": fit.scale,
             "scale": fit.scale,
@@ -213,7 +213,7 @@ class RobustRegression(StrayProof):
         if not isinstance(interval, numbers.Real) or not 0.0 < float(interval) < 1.0:
             raise UsageError(f"interval must lie between 0 and 1, not {interval!r}", where="interval")
         rows = self._rows(X)
-        design = np.column_stack([np.ones(len(rows)), rows]) if self.fit_intercept else rows
+        design = np.column_stack([np.ones(len(rows)), rows]) if self.model_.statistics["fit_intercept"] else rows
         V = self.model_.statistics["covariance"]
         half = normal_quantile(interval) * np.sqrt(np.maximum(np.einsum("ij,ij->i", design @ V, design), 0.0))
         return Interval(mean, mean - half, mean + half)
@@ -280,7 +280,7 @@ class OutlierMixture(StrayProof):
             X,
             y,
             weights,
-            fit_intercept=bool(self.fit_intercept),
+            fit_intercept=has_intercept(self, self._read.get("schema")),
             starts=int(self.n_starts),
             tol=float(self.tol),
             max_iter=int(self.max_iter),
@@ -289,7 +289,7 @@ class OutlierMixture(StrayProof):
         statistics = {
             "family": "line among outliers",
             "n": len(y),
-            "fit_intercept": bool(self.fit_intercept),
+            "fit_intercept": has_intercept(self, self._read.get("schema")),
             "probability": best.probability,
             "sigma": best.sigma,
             "mu": best.mu,

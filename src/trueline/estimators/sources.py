@@ -136,6 +136,8 @@ def source_rows(
                 "no use for it",
                 where=name,
             )
+    if not getattr(estimator, "fit_intercept", True):
+        options = {"intercept": False} | options
     encoder = Encoder(source, target=target, labels=labels, **options)
     X, terms, y, weights = rows_of(encoder)
     for column in encoder.schema.columns:
@@ -143,6 +145,11 @@ def source_rows(
     estimator.n_features_in_ = len(terms)
     estimator.feature_names_in_ = np.array(terms, dtype=object)
     return X, y, weights, encoder.schema
+
+
+def has_intercept(estimator: Any, schema: Any) -> bool:
+    """``fit_intercept``, unless the formula of the rows, which their schema keeps, takes the constant away."""
+    return bool(getattr(estimator, "fit_intercept", True)) and bool(getattr(schema, "intercept", True))
 
 
 def refuse_with_arrays(options: dict[str, Any]) -> None:
@@ -171,6 +178,7 @@ def scan(
     digits: float | str = "auto",
     sample: int = 10_000,
     formula: Any = None,
+    intercept: bool = True,
     categories: Sequence[str] = (),
     unseen: str = "error",
     separator: str | None = None,
@@ -200,8 +208,8 @@ def scan(
         Correct digits wanted in the coefficients.
     sample : int
         Rows kept, chosen by hash, for pictures.
-    formula, categories, unseen, separator
-        The design as a formula, columns of numbers that are codes, what prediction does with a level never seen
+    categories, unseen, separator
+        Columns of numbers that are codes, what prediction does with a level never seen
         ("error" or "ignore"), the separator of text files.
     fold_seed, fold_blocks
         The seed of the folds' hash; True for folds in the order of the rows, or the number of rows of a block.
@@ -231,7 +239,7 @@ def scan(
         "sample": sample,
     }
     more = {
-        "formula": formula, "categories": categories, "unseen": unseen, "separator": separator, "fold_seed": fold_seed,
+        "formula": formula, "intercept": intercept, "categories": categories, "unseen": unseen, "separator": separator, "fold_seed": fold_seed,
         "fold_blocks": fold_blocks, "progress": progress, "y": y,
     }  # fmt: skip
     usual = inspect.signature(scan).parameters

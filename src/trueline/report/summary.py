@@ -375,8 +375,10 @@ def _coefficients_only(model: LinearModel, place: int) -> Summary:
     """Estimates, and why there are no tests."""
     family = str(model.statistics.get("family", "linear model"))
     coef, constant = np.atleast_2d(model.coef), np.ravel(model.intercept)
-    names = ("(Intercept)", *model.terms)
-    estimates = np.concatenate([[constant[place if len(constant) > 1 else 0]], coef[place]])
+    names, estimates = tuple(model.terms), coef[place]
+    if model.statistics.get("fit_intercept", True):
+        names = ("(Intercept)", *names)
+        estimates = np.concatenate([[constant[place if len(constant) > 1 else 0]], estimates])
     blank = np.full(len(names), np.nan)
     wanted = ("n", "alpha", "r_squared", "rss", "deviance", "log_likelihood")
     figures = {k: float(v) for k, v in model.statistics.items() if k in wanted and np.ndim(v) == 0}

@@ -266,12 +266,7 @@ def fit_online(
 
     if is_classifier(estimator):
         options["labels"] = True
-    intercept = bool(getattr(estimator, "fit_intercept", True))
     table, options = _with_target(source, y, target, options)
-    if intercept and not options["intercept"]:
-        raise UsageError(
-            "the formula has no intercept, and the learner has one; give it fit_intercept=False", where="fit_intercept"
-        )
     record, classes = train(estimator, table, options)
     return record, classes, record.names if y is None and hasattr(source, "columns") else None
 
