@@ -8,10 +8,12 @@ a crash leaves the old file or none.
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import hashlib
 import json
 import os
 import stat
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +22,7 @@ import numpy as np
 from .errors import ModelError
 
 FORMAT = 1
+Size = int | range | str
 _EMPTY = "0" * 64
 
 
@@ -57,18 +60,94 @@ def loads(raw: bytes, *, where: str = "model file") -> tuple[str, dict[str, np.n
         ) from None
     if not isinstance(found, str) or len(found) != len(_EMPTY) or _digest(_replace_digest(raw, found, _EMPTY)) != found:
         raise ModelError(f"{where} is damaged: its digest does not match its content; use an intact copy", where=where)
-    if header["format"] > FORMAT:
+    version = header.get("format") if isinstance(header, dict) else None
+    if type(version) is not int or not isinstance(header.get("kind"), str) or not isinstance(header.get("meta"), dict):
         raise ModelError(
-            f"{where} has format {header['format']}, written by trueline {header['version']}; this version reads up to "
+            f"{where} has a header that is none of trueline's: it tells no format, kind and metadata; use an intact copy",
+            where=where,
+        )
+    if version > FORMAT:
+        raise ModelError(
+            f"{where} has format {version}, written by trueline {header.get('version')}; this version reads up to "
             f"{FORMAT}: upgrade trueline",
             where=where,
         )
     try:
         return header["kind"], dict(load(raw)), header["meta"]
-    except SafetensorError as error:
+    except (SafetensorError, KeyError, TypeError, ValueError, AttributeError) as error:  # of types that NumPy lacks too
         raise ModelError(
             f"{where} holds arrays that cannot be read ({error}); use an intact copy", where=where
         ) from None
+
+
+@dataclasses.dataclass(frozen=True)
+class Array:
+    """What an array of a model file must be; each record class declares its own.
+
+    A size is a number, a range of numbers, or a name that several arrays share. ``values`` are "finite", "numbers" (no
+    NaN) or "any". Of an ``optional`` group all arrays are there or none. ``holds`` is asked last, of indices and counts.
+    """
+
+    shape: tuple[Size, ...]
+    dtype: str = "float64"
+    values: str = "finite"
+    optional: str = ""
+    holds: Callable[[np.ndarray], bool] | None = None
+
+    def fault(self, array: np.ndarray, sizes: dict[str, int]) -> str | None:
+        """What is wrong with an array, if anything is; names of sizes get their values from the first array."""
+        if array.dtype != np.dtype(self.dtype):
+            return f"holds {array.dtype} where {self.dtype} is needed"
+        known = tuple(
+            sizes.setdefault(size, n) if isinstance(size, str) else size for size, n in zip(self.shape, array.shape)
+        )
+        fits = len(array.shape) == len(self.shape) and all(
+            n in size if isinstance(size, range) else n == size for n, size in zip(array.shape, known)
+        )
+        if not fits:
+            wanted = " × ".join(f"{n.start} to {n.stop - 1}" if isinstance(n, range) else str(n) for n in known)
+            return f"has the shape {array.shape} where {wanted or 'one number'} is needed"
+        checked = self.values != "any" and array.dtype.kind == "f"
+        if checked and (np.isnan(array) if self.values == "numbers" else ~np.isfinite(array)).any():
+            return "holds NaN or infinity"
+        return None if self.holds is None or self.holds(array) else "holds numbers out of their range"
+
+
+def check_arrays(declared: Mapping[str, Array], arrays: Mapping[str, np.ndarray], where: str) -> None:
+    """Refuse arrays that are not what a record class declares: compiled code reads them without looking.
+
+    >>> check_arrays({"w": Array((3,))}, {"w": np.zeros(2)}, "m.tl")
+    Traceback (most recent call last):
+    trueline.errors.ModelError: m.tl is damaged: its array 'w' has the shape (2,) where 3 is needed; use an intact copy
+    """
+    groups = {spec.optional for name, spec in declared.items() if name in arrays}
+    sizes: dict[str, int] = {}
+    for name in [*declared, *(name for name in arrays if name not in declared)]:
+        if name not in declared:
+            fault: str | None = "belongs to no such model"
+        elif name not in arrays:
+            fault = None if declared[name].optional and declared[name].optional not in groups else "is missing"
+        else:
+            fault = declared[name].fault(arrays[name], sizes)
+        if fault is not None:
+            raise ModelError(f"{where} is damaged: its array {name!r} {fault}; use an intact copy", where=where)
+
+
+def under(prefix: str, declared: Mapping[str, Array]) -> dict[str, Array]:
+    """The declaration of a record inside another, whose arrays have a prefix."""
+    return {
+        prefix + name: dataclasses.replace(
+            spec,
+            shape=tuple(prefix + size if isinstance(size, str) else size for size in spec.shape),
+            optional=prefix + spec.optional if spec.optional else "",
+        )
+        for name, spec in declared.items()
+    }
+
+
+def whole_numbers(low: float, high: float) -> Callable[[np.ndarray], bool]:
+    """A rule for indices and counts: whole numbers from low to high."""
+    return lambda array: bool(((array >= low) & (array <= high) & (array == np.floor(array))).all())
 
 
 def write(path: str | os.PathLike[str], kind: str, arrays: dict[str, np.ndarray], meta: dict[str, Any]) -> None:

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from ..modelfile import Array
 from .gaussians import Gaussian
 
 
@@ -103,6 +104,12 @@ class Automatic:
         arrays = {f"auto.{name}": value for name, value in self.moments.stats.items()} | {"auto.logs": self.logs}
         meta = {"columns": list(self.columns), "labels": list(self.labels)}
         return arrays, meta | {"whole": self.whole.tolist(), "binary": self.binary.tolist()}
+
+    @staticmethod
+    def declared(meta: dict[str, Any], groups: int) -> dict[str, Array]:
+        """What a file holds of these groups."""
+        shape = (groups, len(meta["columns"]))
+        return {f"auto.{name}": Array(shape) for name in ("weight", "mean", "scatter", "logs")}
 
     @classmethod
     def from_state(cls, arrays: dict[str, np.ndarray], meta: dict[str, Any]) -> Automatic:

@@ -18,6 +18,7 @@ import numpy as np
 from .._jit import kernel
 from ..certify.boosting import BoostingCertificate
 from ..certify.records import Assumption, Status, from_dict
+from ..modelfile import Array, whole_numbers
 from ..threads import get_threads, spread
 
 THETA = 0.1
@@ -219,6 +220,17 @@ class BoostingModel:
             "names": None if self.names is None else list(self.names),
             "certificates": [proof.to_dict() for proof in self.certificates],
         }  # fmt: skip
+
+    @staticmethod
+    def declared(arrays: dict[str, np.ndarray], meta: dict[str, Any]) -> dict[str, Array]:
+        """A feature, a threshold and a vote for every round of every machine."""
+        made = {}
+        for k in range(len(meta["certificates"])):
+            rounds = f"rounds{k}"
+            made[f"features{k}"] = Array((rounds,), "int64", holds=whole_numbers(0, meta["width"] - 1))
+            made |= {f"thresholds{k}": Array((rounds,), values="numbers"), f"votes{k}": Array((rounds,))}
+            made[f"bounds{k}"] = Array((rounds,), values="any")
+        return made
 
     @classmethod
     def from_state(cls, arrays: dict[str, np.ndarray], meta: dict[str, Any]) -> BoostingModel:

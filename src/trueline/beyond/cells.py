@@ -11,6 +11,8 @@ import dataclasses
 
 import numpy as np
 
+from ..modelfile import Array, whole_numbers
+
 ARRAYS = ("side", "cut", "child", "leaf", "lower", "upper", "corner", "vertices")
 
 
@@ -26,6 +28,29 @@ class Cells:
     upper: np.ndarray
     corner: np.ndarray
     vertices: np.ndarray
+
+    @staticmethod
+    def declared(arrays: dict[str, np.ndarray], width: int) -> dict[str, Array]:
+        """What a file holds of a tree: children stand behind their parents, and a leaf is its own child."""
+        side, leaves, corners = (arrays.get(f"cells.{name}", np.zeros(0)) for name in ("side", "lower", "vertices"))
+        nodes = np.arange(len(side))
+
+        def children(child: np.ndarray) -> bool:
+            inner = side >= 0
+            behind = (child > nodes[:, None]).all(axis=1) & (child < len(nodes)).all(axis=1)
+            return bool(np.where(inner, behind, (child == nodes[:, None]).all(axis=1)).all())
+
+        def numbered(leaf: np.ndarray) -> bool:
+            return bool(np.where(side < 0, (leaf >= 0) & (leaf < len(leaves)), leaf == -1).all())
+
+        made = {
+            "side": Array(("nodes",), "int64", holds=whole_numbers(-1, width - 1)), "cut": Array(("nodes",)),
+            "child": Array(("nodes", 2), "int64", holds=children), "leaf": Array(("nodes",), "int64", holds=numbered),
+            "lower": Array(("leaves", width)), "upper": Array(("leaves", width)),
+            "corner": Array(("leaves", 2**width), "int64", holds=whole_numbers(0, len(corners) - 1)),
+            "vertices": Array(("corners", width)),
+        }  # fmt: skip
+        return {name: dataclasses.replace(spec, optional="tree") for name, spec in made.items()}
 
     @classmethod
     def build(cls, Z: np.ndarray, most: int, reach: float | None = None) -> Cells:

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from .. import dense
+from ..modelfile import Array, whole_numbers
 from .gaussians import BLOCK, HALF_LOG_2PI, Gaussian, by_blocks, divided
 
 STEPS = 200
@@ -269,6 +270,14 @@ class Covariant(Gaussian):
     def to_state(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
         arrays, meta = super().to_state()
         return arrays | {"patterns": self.patterns.astype(float)}, meta | {"shared": self.shared}
+
+    @classmethod
+    def declared(cls, meta: dict[str, Any], groups: int) -> dict[str, Array]:
+        d = len(meta["columns"])
+        return {
+            "weight": Array((groups, "patterns")), "mean": Array((groups, "patterns", d)),
+            "scatter": Array((groups, "patterns", d, d)), "patterns": Array(("patterns", d), holds=whole_numbers(0, 1)),
+        }  # fmt: skip
 
     def restore(self, arrays: dict[str, np.ndarray], meta: dict[str, Any]) -> None:
         self.patterns = arrays.pop("patterns").astype(bool).reshape(-1, len(self.columns))

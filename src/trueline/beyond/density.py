@@ -14,7 +14,8 @@ import numpy as np
 from ..certify.likelihood import LikelihoodCertificate
 from ..certify.monotone import monotone
 from ..certify.records import Assumption, Certificate, Status
-from ..errors import DataError, UsageError, nearest
+from ..errors import DataError, ModelError, UsageError, nearest
+from ..modelfile import Array, under
 from .automatic import Automatic
 from .covariances import Covariant
 from .families import Bernoulli, Categorical, Family, Poisson, absent, refuse_different
@@ -308,6 +309,16 @@ class DensityModel:
             meta["auto"] |= {name: getattr(self, name) for name in SETTINGS}
         return arrays, meta
 
+    @staticmethod
+    def declared(arrays: dict[str, np.ndarray], meta: dict[str, Any], groups: int = 1) -> dict[str, Array]:
+        """How many rows each group has, and the statistics of every family."""
+        made = {"rows": Array((groups,))}
+        for k, about in enumerate(meta["parts"]):
+            if not all(type(column) is int and 0 <= column < meta["columns"] for column in about["columns"]):
+                raise ModelError("a density names columns that the table lacks; use an intact copy")
+            made |= under(f"part{k}.", _family(about["name"]).declared(about, groups))
+        return made | (Automatic.declared(meta["auto"], groups) if "auto" in meta else {})
+
     @classmethod
     def from_state(cls, arrays: dict[str, np.ndarray], meta: dict[str, Any]) -> DensityModel:
         from ..certify.records import from_dict
@@ -315,10 +326,7 @@ class DensityModel:
         rows = arrays["rows"]
         parts = []
         for k, about in enumerate(meta["parts"]):
-            made = {"gaussian": Gaussian, "full": Covariant, "mixture": Mixture}.get(about["name"]) or SIMPLE[
-                about["name"]
-            ]
-            part = made(tuple(about["columns"]), tuple(about["labels"]), len(rows), about["alpha"])
+            part = _family(about["name"])(tuple(about["columns"]), tuple(about["labels"]), len(rows), about["alpha"])
             head = f"part{k}."
             part.restore({n[len(head) :]: np.array(v) for n, v in arrays.items() if n.startswith(head)}, about)
             parts.append(part)
@@ -339,6 +347,10 @@ def is_density(given: Any) -> bool:
     if isinstance(given, dict):
         return all(isinstance(name, str) and is_density(name) for name in given.values())
     return isinstance(given, str) and (given in NAMES or mixture_parts(given) is not None)
+
+
+def _family(name: str) -> Any:
+    return {"gaussian": Gaussian, "full": Covariant, "mixture": Mixture}.get(name) or SIMPLE[name]
 
 
 def _by_column(density: Any, labels: tuple[str, ...]) -> list[str]:

@@ -17,6 +17,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from ..errors import DataError, UsageError
+from ..modelfile import Array
 
 TINY = 1e-12
 
@@ -143,6 +144,11 @@ class Family:
         return dict(self.stats), {
             "name": self.name, "columns": list(self.columns), "labels": list(self.labels), "alpha": self.alpha
         }  # fmt: skip
+
+    @classmethod
+    def declared(cls, meta: dict[str, Any], groups: int) -> dict[str, Array]:
+        """What a file holds of these groups."""
+        return {name: Array((groups,)) for name in cls.additive}
 
     def restore(self, arrays: dict[str, np.ndarray], meta: dict[str, Any]) -> None:
         self.stats = dict(arrays)
@@ -301,6 +307,10 @@ class Categorical(Family):
     def to_state(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
         arrays, meta = super().to_state()
         return arrays, meta | {"levels": self.levels}
+
+    @classmethod
+    def declared(cls, meta: dict[str, Any], groups: int) -> dict[str, Array]:
+        return {"weight": Array((groups,)), "counts": Array((groups, len(meta["levels"])))}
 
     def restore(self, arrays: dict[str, np.ndarray], meta: dict[str, Any]) -> None:
         super().restore(arrays, meta)

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from ..modelfile import Array
 from ..threads import get_threads, one_blas_thread, spread
 from .families import Family
 
@@ -192,6 +193,10 @@ class Gaussian(Family):
     def to_state(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
         arrays, meta = super().to_state()
         return arrays, meta | {"smoothing": self.smoothing, "correction": self.correction}
+
+    @classmethod
+    def declared(cls, meta: dict[str, Any], groups: int) -> dict[str, Array]:
+        return {name: Array((groups, len(meta["columns"]))) for name in ("weight", "mean", "scatter")}
 
     def restore(self, arrays: dict[str, np.ndarray], meta: dict[str, Any]) -> None:
         super().restore(arrays, meta)

@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 
 from .. import dense
+from ..modelfile import Array, under
 from .density import DensityModel
 
 HELD = 8192
@@ -208,6 +209,16 @@ class GenerativeModel:
             "entities": _plain(self.entities), "own_class": self.own_class, "backoff": self.backoff,
             "calibrated": self.calibrated, "fitted_on": self.fitted_on,
         }  # fmt: skip
+
+    @staticmethod
+    def declared(arrays: dict[str, np.ndarray], meta: dict[str, Any]) -> dict[str, Array]:
+        """The densities of the classes, and of entities where there are any."""
+        classes = len(meta["classes"])
+        made = under("class.", DensityModel.declared(arrays, meta["density"], classes))
+        made |= {"held": Array(("held", classes + 2), values="any"), "priors": Array((classes,), optional="priors")}
+        if meta["own"] is not None:
+            made |= under("own.", DensityModel.declared(arrays, meta["own"], len(meta["entities"])))
+        return made
 
     @classmethod
     def from_state(cls, arrays: dict[str, np.ndarray], meta: dict[str, Any]) -> GenerativeModel:

@@ -21,6 +21,7 @@ from .. import dense
 from ..certify.kernel import KernelCertificate
 from ..certify.records import Assumption, Status, from_dict
 from ..errors import DataError, UsageError
+from ..modelfile import Array
 from ..online.saving import describe, rebuild
 from ..parts.kernels import KERNELS, Gaussian, gram
 
@@ -76,6 +77,19 @@ class KernelModel:
             "shape": shape, "form": self.form, "intercept": self.intercept, "alpha": self.alpha,
             "names": None if self.names is None else list(self.names), "certificate": None if self.certificate is None else self.certificate.to_dict(),
         }  # fmt: skip
+
+    @staticmethod
+    def declared(arrays: dict[str, np.ndarray], meta: dict[str, Any]) -> dict[str, Array]:
+        """The rows or frequencies that the function is made of, and their coefficients."""
+        width: Any = "width" if meta["names"] is None else len(meta["names"])
+        made = {
+            "points": Array(("points", width)),
+            "coef": Array(("points",)),
+            "residuals": Array(("rows",), values="any"),
+        }
+        if meta["form"] == "random_features":
+            made["phases"] = Array(("points",))
+        return made | {"tried": Array(("tried", 2), values="any", optional="tried")}
 
     @classmethod
     def from_state(cls, arrays: dict[str, np.ndarray], meta: dict[str, Any], parts: Any = ()) -> KernelModel:

@@ -15,7 +15,8 @@ import numpy as np
 from .. import dense
 from .._jit import kernel
 from ..certify.records import Assumption, MistakeCertificate, Status
-from ..errors import DataError
+from ..errors import DataError, ModelError
+from ..modelfile import Array
 from ..online import inputs
 from ..online.mistakes import comparators, perceptron_bound
 from ..online.named import Layout
@@ -290,6 +291,18 @@ class KernelPerceptronModel:
             "loss": self.loss, "progress": self.progress,
             "heads": [[head.size, head.oldest, head.mistakes] for head in self.heads],
         }  # fmt: skip
+
+    @staticmethod
+    def declared(arrays: dict[str, np.ndarray], meta: dict[str, Any]) -> dict[str, Array]:
+        """The rows that each weight vector is made of."""
+        width, budget = len(meta["names"]), meta["budget"]
+        made = {}
+        for h, (size, oldest, mistakes) in enumerate(meta["heads"]):
+            if not (0 <= oldest <= max(0, size - 1) and size <= mistakes and size <= (budget or size)):
+                raise ModelError("the counts of the kernel perceptron do not fit together; use an intact copy")
+            made[f"rows{h}"] = Array((size, width))
+            made |= {f"{name}{h}": Array((size,)) for name in ("signs", "norms")}
+        return made
 
     @classmethod
     def from_state(cls, arrays: dict[str, np.ndarray], meta: dict[str, Any], parts: Any = ()) -> KernelPerceptronModel:

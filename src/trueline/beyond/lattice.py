@@ -20,6 +20,7 @@ from typing import Any
 
 import numpy as np
 
+from ..modelfile import Array
 from .families import TINY, Family
 from .gaussians import HALF_LOG_2PI, divided
 
@@ -176,6 +177,11 @@ class Histogram(Family):
     def to_state(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
         arrays, meta = super().to_state()
         return arrays, meta | {"exponent": self.exponent, "low": self.low, "length": self.length, "fine": self.fine}
+
+    @classmethod
+    def declared(cls, meta: dict[str, Any], groups: int) -> dict[str, Array]:
+        shape = (groups, int(meta["length"]))
+        return {"weight": Array((groups,))} | {name: Array(shape) for name in cls.additive[1:]}
 
     def restore(self, arrays: dict[str, np.ndarray], meta: dict[str, Any]) -> None:
         super().restore(arrays, meta)

@@ -15,6 +15,7 @@ import numpy as np
 from ..certify.monotone import MonotoneCertificate
 from ..certify.records import from_dict
 from ..errors import DataError
+from ..modelfile import Array, under
 from ..onepass.distributions import t_quantile
 from ..threads import get_threads, spread
 from . import cells as k_d
@@ -226,6 +227,23 @@ class LocalModel:
             "figures": plain,
             "certificate": None if self.certificate is None else self.certificate.to_dict(),
         }
+
+    @staticmethod
+    def declared(arrays: dict[str, np.ndarray], meta: dict[str, Any]) -> dict[str, Array]:
+        """The rows, and the fits at the corners of cells or at knots where there are any."""
+        width = len(meta["terms"])
+        n = np.size(arrays["y"])
+        fits = len(arrays.get("cells.vertices", arrays["knots"]))
+        slopes = 3 + (width if fits and meta["settings"]["degree"] else 0)
+        made = {
+            "Z": Array((n, width)), "y": Array((n,)), "robust": Array((n,)), "fitted": Array((n,), values="any"),
+            "unit": Array((width,)), "case": Array((n if arrays["case"].size else 0,)), "knots": Array((0 if "cells.vertices" in arrays else "knots",)),
+            "nodes": Array((fits, slopes), values="any"),
+            "robustness": Array((n,), values="any", optional="later"),
+            "tried": Array(tuple(arrays["tried"].shape) if "tried" in arrays else (0,), values="any", optional="later"),
+            "scores": Array(tuple(arrays["scores"].shape) if "scores" in arrays else (0,), values="any", optional="later"),
+        }  # fmt: skip
+        return made | under("cells.", Cells.declared(arrays, width))
 
     @classmethod
     def from_state(cls, arrays: dict[str, np.ndarray], meta: dict[str, Any]) -> LocalModel:

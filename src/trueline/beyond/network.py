@@ -6,6 +6,7 @@ f(x) = Σ u_l h(w_l·x + b_l) + b for one hidden layer. The objective is the wei
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ import numpy as np
 from ..certify.records import Assumption, Status, from_dict
 from ..certify.stationary import StationaryCertificate
 from ..errors import DataError, UsageError
+from ..modelfile import Array
 from ..online import inputs
 from ..online.saving import describe, rebuild
 from ..parts.activations import ACTIVATIONS
@@ -225,6 +227,13 @@ class NetworkModel:
             "classes": None if self.classes is None else list(self.classes), "judged": self._proof is not None,
             "certificate": self.certificate().to_dict(),
         }  # fmt: skip
+
+    @staticmethod
+    def declared(arrays: dict[str, np.ndarray], meta: dict[str, Any]) -> dict[str, Array]:
+        """All weights in one row, with the two moments of their gradients."""
+        sizes = [len(meta["names"]), *meta["hidden"], 1]
+        count = sum(n * m + m for n, m in itertools.pairwise(sizes))
+        return {name: Array((count,)) for name in ("theta", "first", "second")} | {"numbers": Array((NUMBERS,))}
 
     @classmethod
     def from_state(cls, arrays: dict[str, np.ndarray], meta: dict[str, Any], parts: Any = ()) -> NetworkModel:

@@ -18,6 +18,7 @@ import numpy as np
 
 from ..certify.likelihood import LikelihoodCertificate
 from ..certify.records import Status
+from ..modelfile import Array, whole_numbers
 
 START, END, UNKNOWN = "<s>", "</s>", "<unknown>"
 
@@ -117,6 +118,15 @@ class NGramModel:
         return {"grams": grams, "counts": counts}, {
             "order": self.order, "words": words, "certificate": self.certificate.to_dict()
         }  # fmt: skip
+
+    @staticmethod
+    def declared(arrays: dict[str, np.ndarray], meta: dict[str, Any]) -> dict[str, Array]:
+        """Every sequence by the numbers of its words, −1 behind its end, and how often it was seen."""
+        rows, words = "sequences", len(meta["words"])
+        return {
+            "grams": Array((rows, int(meta["order"])), "int64", holds=whole_numbers(-1, words - 1)),
+            "counts": Array((rows,), "int64", holds=whole_numbers(1, 2**62)),
+        }
 
     @classmethod
     def from_state(cls, arrays: dict[str, np.ndarray], meta: dict[str, Any]) -> NGramModel:

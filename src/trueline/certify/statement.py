@@ -81,7 +81,18 @@ def given(model: Any, data: Any, certificate: Any) -> Given:
     c = np.ones(len(X)) if c is None else np.asarray(c, dtype=float)
     if X.ndim != 2 or len(y) != len(X) or len(c) != len(X):
         raise DataError(f"X has shape {X.shape}, y {len(y)} entries, weights {len(c)}: give one a row", where="data")
+    if not len(X):
+        raise DataError("there are no rows to verify with; give those that the model was trained on", where="data")
+    if not (np.isfinite(c).all() and (c >= 0.0).all() and (c > 0.0).any()):
+        raise DataError("the weights are not finite numbers of at least 0, one of them positive", where="weights")
     return Given(record, proof, X, y, c)
+
+
+def check_numbers(told: Given) -> None:
+    """Refuse rows that no fit takes: their sums would not be numbers."""
+    for name, values in (("X", told.X), ("y", told.y)):
+        if values.dtype.kind in "fiu" and not (np.abs(values[told.c > 0]) <= 1e150).all():
+            raise DataError(f"{name} holds NaN, infinity or numbers beyond 1e150; give the training rows", where=name)
 
 
 def lines(told: Given) -> tuple[Rows, Rows, Rows, int, list[Line]]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
-from ..errors import ModelError
+from ..errors import ModelError, TruelineError
 from . import checker, learners, statement
 from .beyond import BEYOND
 from .checker import Check, Claims
@@ -61,10 +61,16 @@ def verify(model: Any, data: Any, *, certificate: Any = None, replay: Any = None
         elif way is None:
             raise NotImplementedError(f"a certificate of kind {told.proof.kind!r}")
         else:
+            statement.check_numbers(told)
             way(out, told, replay)
             _assumptions(out)
     except NotImplementedError as unknown:
         raise ModelError(f"there is no independent check of {unknown}", where="model") from None
+    except TruelineError:
+        raise
+    except (ArithmeticError, LookupError, TypeError, ValueError, AttributeError) as error:
+        reason = f"{type(error).__name__}: {error}"[:120]
+        raise ModelError(f"the model's claims cannot be recomputed from these rows ({reason})", where="model") from None
     return Verification(told.proof.kind, tuple(out))
 
 

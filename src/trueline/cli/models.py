@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..errors import DataError, ModelError, UsageError
+from ..errors import DataError, UsageError
 
 if TYPE_CHECKING:
     import polars as pl
@@ -245,15 +245,12 @@ def picked(X: np.ndarray, order: list[int]) -> np.ndarray:
 def open_model(path: str) -> Opened:
     """The model in a file."""
     from .. import modelfile
-    from ..model import record_class
+    from ..model import restore
 
     kind, arrays, meta = modelfile.read(path)
     if kind == "moments":
         raise UsageError(f"{path} holds the moments of a scan, not a model; fit one from it in Python", where=path)
-    try:
-        record = record_class(kind, where=path).from_state(arrays, meta)
-    except (KeyError, TypeError, IndexError) as error:
-        raise ModelError(f"{path} lacks what a {kind} model needs ({error}); use an intact copy", where=path) from None
+    record = restore(kind, arrays, meta, where=path)
     schema = getattr(record, "schema", None)
     if schema is None and isinstance(meta.get("schema"), dict):
         from ..data.schema import Schema

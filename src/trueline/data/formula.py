@@ -270,6 +270,11 @@ class FittedBasis:
         """(arrays, metadata) for a model file."""
         return {}, {"formula": self.formula.to_dict(), "names": list(self.names), "named": self.named}
 
+    @staticmethod
+    def declared(arrays: dict[str, np.ndarray], meta: dict[str, Any]) -> dict[str, Any]:
+        """No arrays."""
+        return {}
+
     @classmethod
     def from_state(cls, arrays: dict[str, np.ndarray], meta: dict[str, Any]) -> FittedBasis:
         """The record in a model file."""

@@ -13,7 +13,7 @@ import numpy as np
 
 from .. import modelfile
 from ..errors import ModelError
-from ..model import record_class
+from ..model import restore
 from ..model import save as save_record
 from .parameters import Checked
 
@@ -69,9 +69,8 @@ def load(path: str | os.PathLike[str], parts: Any = ()) -> Any:
 
     where = str(path)
     kind, arrays, meta = modelfile.read(path)
-    made = record_class(kind, where=where)
     if kind in ("moments", "filter"):
-        return made.from_state(arrays, meta)
+        return restore(kind, arrays, meta, where=where)
     name = meta.get("estimator")
     if name is None:
         name = (
@@ -87,12 +86,18 @@ def load(path: str | os.PathLike[str], parts: Any = ()) -> Any:
     if not (isinstance(cls, type) and issubclass(cls, Saved)):
         raise ModelError(f"{where} names {name!r}, which is not an estimator that can be loaded", where=where)
     classes = {part if isinstance(part, type) else type(part) for part in parts}
-    record = (
-        made.from_state(arrays, meta, parts) if getattr(made, "takes_parts", False) else made.from_state(arrays, meta)
-    )
-    estimator = cls(**{key: _inward(value, classes) for key, value in meta.get("params", {}).items()})
-    estimator._adopt(record)
-    estimator._recall(meta)
+    record = restore(kind, arrays, meta, parts, where=where)
+    try:
+        estimator = cls(**{key: _inward(value, classes) for key, value in meta.get("params", {}).items()})
+        estimator._adopt(record)
+        estimator._recall(meta)
+    except (KeyError, TypeError, ValueError, AttributeError, ArithmeticError, LookupError) as error:
+        if isinstance(error, ModelError):
+            raise
+        reason = f"{type(error).__name__}: {error}"[:120]
+        raise ModelError(
+            f"{where} is damaged: its parameters do not fit {name} ({reason}); use an intact copy", where=where
+        ) from None
     return estimator
 
 

@@ -1,6 +1,7 @@
 """Fitted models as plain records: what the command line and the service use, with no scikit-learn.
 
-A record has a ``kind``, ``to_state() -> (arrays, meta)`` and the classmethod ``from_state(arrays, meta)``;
+A record has a ``kind``, ``to_state() -> (arrays, meta)``, ``declared(arrays, meta)``, which says what arrays a file of
+its kind must hold, and the classmethod ``from_state(arrays, meta)``; ``restore`` is the one way from a file to a record,
 ``save`` and ``load`` put it in one file. ``KINDS`` says where each kind's class lives; it is imported when needed.
 """
 
@@ -10,10 +11,10 @@ import importlib
 import os
 from typing import Any
 
-from ..errors import ModelError
-from ..modelfile import read, save
+from ..errors import ModelError, TruelineError
+from ..modelfile import check_arrays, read, save
 
-__all__ = ["KINDS", "load", "record_class", "save"]
+__all__ = ["KINDS", "load", "record_class", "restore", "save"]
 
 KINDS: dict[str, str] = {
     "basis": "trueline.data.formula:FittedBasis",
@@ -39,13 +40,44 @@ KINDS: dict[str, str] = {
 
 def load(path: str | os.PathLike[str]) -> Any:
     """The record in a file."""
-    kind, arrays, meta = read(path)
-    return record_class(kind, where=str(path)).from_state(arrays, meta)
+    return restore(*read(path), where=str(path))
+
+
+def restore(
+    kind: str, arrays: dict[str, Any], meta: dict[str, Any], parts: Any = (), *, where: str = "model file"
+) -> Any:
+    """The record of what a file holds, once its arrays are what its class declares."""
+    made = record_class(kind, where=where)
+    try:
+        check_arrays(made.declared(arrays, meta), arrays, where)
+        return (
+            made.from_state(arrays, meta, parts)
+            if getattr(made, "takes_parts", False)
+            else made.from_state(arrays, meta)
+        )
+    except TruelineError as error:
+        if isinstance(error, ModelError):
+            raise
+        raise ModelError(f"{where} holds what no such model has: {error.message}", where=where) from None
+    except (
+        KeyError,
+        TypeError,
+        ValueError,
+        AttributeError,
+        ArithmeticError,
+        LookupError,
+        RecursionError,
+        MemoryError,
+    ) as error:
+        reason = f"{type(error).__name__}: {error}"[:120]
+        raise ModelError(
+            f"{where} is damaged: its metadata do not fit ({reason}); use an intact copy", where=where
+        ) from None
 
 
 def record_class(kind: str, *, where: str = "model file") -> Any:
     """The class of a kind of record."""
-    if kind not in KINDS:
+    if not isinstance(kind, str) or kind not in KINDS:
         raise ModelError(f"{where} holds a {kind!r}, which this version does not know: upgrade trueline", where=where)
     module, _, name = KINDS[kind].partition(":")
     return getattr(importlib.import_module(module), name)

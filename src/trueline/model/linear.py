@@ -20,6 +20,8 @@ import numpy as np
 
 from ..certify.records import from_dict
 from ..errors import DataError, ModelError, UsageError
+from ..modelfile import Array
+from ..onepass.parts import part_declared
 
 LINKS = ("identity", "logistic", "softmax", "log", "sign")
 
@@ -196,6 +198,32 @@ class LinearModel:
             "statistics": plain,
         }
         return arrays, meta
+
+    @staticmethod
+    def declared(arrays: dict[str, np.ndarray], meta: dict[str, Any]) -> dict[str, Array]:
+        """Coefficients, one row a class or target where there are several, and the figures that stand beside them."""
+        d, targets, classes = len(meta["terms"]), len(meta["targets"]), len(meta["classes"])
+        rows = classes if classes > 2 else targets
+        tested = meta["statistics"].get("family") == "least squares"  # which has intervals, from all of these
+        one_intercept = np.ndim(arrays.get("intercept", 0.0)) == 0
+        made = {
+            "coef": Array((d,) if rows == 1 else (rows, d)),
+            "intercept": Array(() if one_intercept or rows == 1 else (rows,)),
+            "statistics.integer": Array((d + targets,), "uint8", optional="part"),
+            "statistics.rss": Array((targets,), optional="part" if tested else "rss"),
+            "statistics.covariance": Array(("errors", "errors"), values="any", optional="covariance"),
+        }
+        made |= part_declared("statistics.part.", d + targets, optional="part")
+        free = [name for name in arrays if name.startswith("statistics.") and name not in made]
+        return made | {
+            name: Array(
+                tuple(arrays[name].shape),
+                arrays[name].dtype.name if arrays[name].dtype.kind in "fiu" else "float64",
+                values="any",
+                optional=name,
+            )
+            for name in free
+        }
 
     @classmethod
     def from_state(cls, arrays: dict[str, np.ndarray], meta: dict[str, Any]) -> LinearModel:

@@ -15,6 +15,7 @@ import numpy as np
 from .. import dense
 from ..certify.records import Assumption, Certificate, ExactCertificate, Status, from_dict
 from ..doubled import UNIT
+from ..modelfile import Array
 from .digits import digits_of, rounding_squares
 from .parts import Part
 
@@ -69,6 +70,12 @@ class Components:
             "certificate": None if self.certificate is None else self.certificate.to_dict(),
         }
         return arrays, meta
+
+    @staticmethod
+    def declared(arrays: dict[str, np.ndarray], meta: dict[str, Any]) -> dict[str, Array]:
+        """The mean of the columns, and the directions with their variances."""
+        d = len(meta["terms"])
+        return {"mean": Array((d,)), "vectors": Array(("kept", d)), "variance": Array(("kept",))}
 
     @classmethod
     def from_state(cls, arrays: dict[str, np.ndarray], meta: dict[str, Any]) -> Components:

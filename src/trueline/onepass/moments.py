@@ -15,12 +15,12 @@ from typing import Any
 import numpy as np
 
 from ..data.blocks import Block
-from ..errors import DataError, UsageError
-from ..modelfile import save
+from ..errors import DataError, ModelError, UsageError
+from ..modelfile import Array, save
 from . import exact
 from .accumulate import Accumulator, at_once, one_block
 from .given import Given
-from .parts import Part, merged, part_arrays, part_from
+from .parts import Part, merged, part_arrays, part_declared, part_from
 from .sample import Sample
 
 LOST = 1e-270  # of a column's squares about its mean
@@ -319,6 +319,20 @@ class Moments:
         }
         return arrays, meta
 
+    @staticmethod
+    def declared(arrays: dict[str, np.ndarray], meta: dict[str, Any]) -> dict[str, Array]:
+        """The products of every fold, which columns hold whole numbers, and the sample of rows."""
+        width = len(meta["terms"]) + len(meta["targets"])
+        made = {
+            "integer": Array((width,), "uint8"),
+            "sample.rows": Array(("rows", width), values="numbers"),
+            "sample.weights": Array(("rows",)),
+            "sample.priority": Array(("rows",), "int64"),
+        }
+        for name in meta["folds"]:
+            made |= part_declared(f"{name}.", width)
+        return made
+
     @classmethod
     def from_state(cls, arrays: dict[str, np.ndarray], meta: dict[str, Any]) -> Moments:
         parts = {
@@ -358,8 +372,10 @@ def vanishing(name: str) -> DataError:
 
 def schema_from(state: Any) -> Any:
     """The schema that a file holds, if it holds one."""
+    if state is None:
+        return None
     if not isinstance(state, dict):
-        return state
+        raise ModelError("the schema in the file is none; use an intact copy", where="schema")
     from ..data.schema import Schema
 
     return Schema.from_dict(state)

@@ -15,6 +15,7 @@ from functools import lru_cache
 import numpy as np
 
 from ..doubled import Pair, add, divide, multiply, subtract_product
+from ..modelfile import Array
 
 _STRIP = 2**13  # numbers of a strip
 
@@ -183,6 +184,12 @@ def part_arrays(part: Part) -> dict[str, np.ndarray]:
         "noise": part.noise,
         "log_weight": np.array([part.log_weight]),
     }
+
+
+def part_declared(prefix: str, width: int, optional: str = "") -> dict[str, Array]:
+    """What ``part_arrays`` writes of so many columns, targets included."""
+    shapes = {"weight": (2,), "mean": (2, width), "products": (2, width, width), "noise": (width,), "log_weight": (1,)}
+    return {prefix + name: Array(shape, optional=optional) for name, shape in shapes.items()}
 
 
 def part_from(arrays: dict[str, np.ndarray], n: int) -> Part:

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from .._jit import kernel
+from ..modelfile import Array
 from .sums import WIDEST, solve
 
 GROUP = 256
@@ -154,6 +155,16 @@ class Hindsight:
             "hindsight_waiting": self.waiting.copy(),
             "hindsight_counts": np.array([self.origin, self.weight, self.count], dtype=float),
         }
+
+    @staticmethod
+    def declared(width: int) -> dict[str, Array]:
+        """What a file holds of so many columns."""
+        shapes: dict[str, tuple[int, ...]] = {
+            "shift": (width,), "mean": (width + 2,), "products": (width + 2, width + 2), "waiting": (GROUP, width + 3),
+        }  # fmt: skip
+        made = {f"hindsight_{name}": Array(shape, optional="hindsight") for name, shape in shapes.items()}
+        counted = Array((3,), optional="hindsight", holds=lambda counts: bool(0 <= counts[2] <= GROUP))
+        return made | {"hindsight_counts": counted}
 
     @classmethod
     def from_state(cls, arrays: dict[str, np.ndarray]) -> Hindsight:

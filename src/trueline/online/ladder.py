@@ -17,9 +17,10 @@ import numpy as np
 from .._jit import kernel
 from ..certify.records import Certificate, RegretCertificate, Status
 from ..data.rows import rows_of
-from ..errors import DataError, UsageError
+from ..errors import DataError, ModelError, UsageError
+from ..modelfile import Array, under, whole_numbers
 from ..parts.rates import Rate
-from . import inputs, regret, state
+from . import inputs, regret, saving, state
 from .aggregate import mix_loss, posterior, rate
 from .comparators import look_back
 from .model import OnlineModel
@@ -341,6 +342,23 @@ class RateMixture:
             "members": metas, "progress": self.progress, "marks": self._marks, "classes": metas[0]["classes"],
             "names": self.names, "certificate": self.certificate().to_dict() if self.examples else None,
         }  # fmt: skip
+
+    @staticmethod
+    def declared(arrays: dict[str, np.ndarray], meta: dict[str, Any]) -> dict[str, Array]:
+        """Every member's arrays, and the mixture's own."""
+        members = meta["members"]
+        first = members[0]
+        if any(one["names"] != first["names"] or one["classes"] != first["classes"] for one in members):
+            raise ModelError("the members of the mixture have different columns or classes; use an intact copy")
+        heads = sum(name.startswith("table") for name in saving.declared(arrays, first))
+        made = {
+            "losses": Array((heads, len(members)), values="numbers"),
+            "totals": Array((heads, 4), values="numbers"),
+            "dead": Array((len(members),), holds=whole_numbers(0, 1)),
+        }
+        for k, one in enumerate(members):
+            made |= under(f"{k}.", saving.declared(arrays, one))
+        return made
 
     @classmethod
     def from_state(cls, arrays: dict[str, np.ndarray], meta: dict[str, Any], parts: Any = ()) -> RateMixture:

@@ -16,6 +16,7 @@ import numpy as np
 from ..certify.online import averaged
 from ..certify.records import Certificate, RegretCertificate, Status, from_dict
 from ..errors import DataError, UsageError
+from ..modelfile import Array
 from ..parts.geometries import geometry
 from ..parts.losses import LOSSES
 from ..parts.rates import Rate
@@ -70,6 +71,15 @@ class Share:
         numbers = np.array([self.learners, self.rows, self.weight, self.loss, self.largest])
         arrays = {"numbers": numbers, "weights": self.weights, "moments": self.moments}
         return arrays, {"proof": proof.to_dict()}
+
+    @staticmethod
+    def declared(arrays: dict[str, np.ndarray], meta: dict[str, Any]) -> dict[str, Array]:
+        """Sums of the learners' weights and moments."""
+        return {
+            "numbers": Array((5,)),
+            "weights": Array(("heads", "width")),
+            "moments": Array(("products", "products")),
+        }
 
     @classmethod
     def from_state(cls, arrays: dict[str, np.ndarray], meta: dict[str, Any]) -> Share:
@@ -173,6 +183,13 @@ class MergedModel:
             "certificate": self.proof.to_dict(),
         }
         return {"weights": weights}, meta
+
+    @staticmethod
+    def declared(arrays: dict[str, np.ndarray], meta: dict[str, Any]) -> dict[str, Array]:
+        """One row of weights a class, or one."""
+        classes = meta["classes"]
+        heads = 1 if classes is None or len(classes) < 3 else len(classes)
+        return {"weights": Array((heads, len(meta["names"]) + 1))}
 
     @classmethod
     def from_state(cls, arrays: dict[str, np.ndarray], meta: dict[str, Any], parts: Any = ()) -> MergedModel:

@@ -17,6 +17,7 @@ import numpy as np
 
 from ..certify.records import RegretCertificate
 from ..errors import ModelError, UsageError
+from ..modelfile import Array
 from ..threads import one_blas_thread
 from . import classify as labels
 from . import regress as numbers
@@ -345,6 +346,11 @@ class MixtureModel:
             "progress": self.progress,
         }
         return arrays, meta
+
+    @staticmethod
+    def declared(arrays: dict[str, np.ndarray], meta: dict[str, Any]) -> dict[str, Array]:
+        """The members' arrays, by how many there are; none before the first example."""
+        return room.declared(arrays, meta)
 
     @classmethod
     def from_state(cls, arrays: dict[str, np.ndarray], meta: dict[str, Any]) -> MixtureModel:

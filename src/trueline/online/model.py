@@ -307,6 +307,8 @@ class OnlineModel(Heads, ByName):
         """Arrays and plain metadata; loading them is never having stopped."""
         return saving.to_state(self)
 
+    declared = staticmethod(saving.declared)
+
     @classmethod
     def from_state(cls, arrays: dict[str, np.ndarray], meta: dict[str, Any], parts: Any = ()) -> OnlineModel:
         """The record that ``to_state`` described; a user's own parts are handed in through ``parts``."""

@@ -20,6 +20,7 @@ from .._jit import kernel
 from ..certify.records import Assumption, RegretCertificate, Status
 from ..data.rows import rows_of
 from ..errors import DataError
+from ..modelfile import Array
 from . import inputs, sums
 from .named import filled
 from .state import HUGE
@@ -267,6 +268,16 @@ class RecursiveModel:
             },
             "certificate": self.certificate().to_dict() if self.examples else None,
         }  # fmt: skip
+
+    @staticmethod
+    def declared(arrays: dict[str, np.ndarray], meta: dict[str, Any]) -> dict[str, Array]:
+        """The weights, the inverse of the moments, and the sums of the bound where they are kept."""
+        width = len(meta["names"])
+        return {
+            "P": Array((width + 1, width + 1)),
+            "w": Array((width + 1,)),
+            "numbers": Array((NUMBERS,), holds=lambda numbers: bool(0.0 <= numbers[ROUNDS] <= 2.0**53)),
+        } | sums.declared(width)
 
     @classmethod
     def from_state(cls, arrays: dict[str, np.ndarray], meta: dict[str, Any]) -> RecursiveModel:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ..errors import ModelError
+from ..modelfile import Array, whole_numbers
 from . import classify as labels
 from . import regress as numbers
+from .hindsight import Hindsight
 from .members import INTERCEPT_RIDGE
 from .sums import WIDEST
 
@@ -189,6 +192,52 @@ def _go_wide(model: MixtureModel, width: int) -> None:
         diagonal = adaptive + (numbers.CONSTANT if regression else 0)
         new["sums"][first * own + s : adaptive * own + s : own] = known * noise
         new["sums"][diagonal * own + s : model.steps * own : own] = known
+
+
+def declared(arrays: dict[str, np.ndarray], meta: dict[str, Any]) -> dict[str, Array]:
+    """What a mixture's file holds; there may be more space than columns."""
+    if not arrays:
+        return {}
+    regression, width = meta["task"] == "regression", int(meta["width"])
+    classes = 0 if regression else 2 if meta["task"] == "binary" else len(meta["classes"])
+    vectors = classes if classes > 2 else 1
+    most = (REGRESSION_FILTERS, REGRESSION_RATES) if regression else (CLASS_FILTERS, CLASS_RATES)
+    pairs, rates = (arrays[name].size for name in ("forget", "rates"))  # files of before some came have fewer
+    filters, steps = int(meta["filters"]), int(meta["steps"])
+    space = arrays["columns"].shape[-1]
+    twins = len(arrays["twins"]) if "twins" in arrays else 0
+    if not (
+        0 <= width <= space
+        and pairs <= len(most[0])
+        and rates <= len(most[1])
+        and filters in (0, pairs)
+        and 0 <= steps <= rates
+        and twins in (0, TWINS)
+    ):
+        raise ModelError("the mixture has more columns or members than there are; use an intact copy")
+    members, rows = 2 + filters + twins + steps, steps * vectors
+    shapes: dict[str, tuple[int, ...]] = {
+        "totals": (numbers.TOTALS if regression else labels.TOTALS,), "columns": (8, space),
+        "w": (filters * vectors, space + 1), "P": (filters * vectors, space + 1, space + 1), "forget": (pairs,),
+        "ridge": (pairs,), "ledger": (filters, 2), "table": (rows, space + 1), "sums": (rows, space + 1),
+        "scales": (rows,), "rates": (rates,), "losses": (members,), "shares": (members,), "recent": (members + 1,),
+        "tops": (numbers.LEVELS if regression and "pool" in arrays else 3,),
+    }  # fmt: skip
+    if not regression:
+        shapes |= {"frequencies": (classes,), "transitions": (classes, classes), "trust": (members,)}
+    made = {name: Array(shape, values="numbers") for name, shape in shapes.items()}
+    made |= {name: Array(made[name].shape) for name in ("columns", "shares", "w")}
+    if not regression:  # the last label is a place in the table of transitions
+        last = whole_numbers(0, classes - 1)
+        made["totals"] = Array(
+            made["totals"].shape, values="numbers", holds=lambda t: last(t[labels.LAST : labels.LAST + 1])
+        )
+    made |= {
+        "twins": Array((twins, space + 1), optional="twins"),
+        "noise": Array((twins,), values="numbers", optional="twins"),
+        "pool": Array((members,), values="numbers", optional="twins"),
+    }
+    return made | (Hindsight.declared(width) if regression else {})
 
 
 def without_twins(arrays: dict[str, np.ndarray]) -> None:

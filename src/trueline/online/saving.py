@@ -11,12 +11,14 @@ from typing import Any
 import numpy as np
 
 from ..errors import ModelError
+from ..modelfile import Array, whole_numbers
 from ..parts.door import part
 from ..parts.geometries import GEOMETRIES, Mirrored, geometry
 from ..parts.losses import LOSSES
 from ..parts.rates import Rate
 from . import state
 from .sums import Sums
+from .sums import declared as sums_declared
 
 
 def describe(given: Any) -> dict[str, Any]:
@@ -84,6 +86,29 @@ def to_state(model: Any) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
         "certificate": model.certificate().to_dict() if model.examples and not model.quiet else None,
     }  # fmt: skip
     return arrays, meta
+
+
+def declared(arrays: dict[str, np.ndarray], meta: dict[str, Any]) -> dict[str, Array]:
+    """A table and numbers of every weight vector; the sums, the rows with mistakes and the comparators where they are kept."""
+    names, classes = meta["names"], meta["classes"]
+    width = names if isinstance(names, int) else len(names)
+    heads = 1 if classes is None or len(classes) < 3 else len(classes)
+    loose = "any" if meta["settings"].get("member") else "finite"  # a member of a mixture may have run away
+
+    def counts(numbers: np.ndarray) -> bool:
+        return bool(numbers[state.WIDTH] == width and 0.0 <= numbers[state.ROUNDS] <= 2.0**53)
+
+    made = {}
+    for h in range(heads):
+        made[f"table{h}"] = Array((state.TABLE_ROWS, width + 1), values=loose)
+        made[f"numbers{h}"] = Array((state.NUMBERS,), values="any" if loose == "any" else "numbers", holds=counts)
+        made[f"hindsight{h}"] = Array((f"trials{h}", width + 2), values="any", optional="hindsight")
+    made |= sums_declared(width)
+    return made | {
+        "kept": Array(("mistakes", width), optional="kept"),
+        "kept_y": Array(("mistakes",), optional="kept"),
+        "kept_head": Array(("mistakes",), optional="kept", holds=whole_numbers(0, heads - 1)),
+    }
 
 
 def from_state(cls: Any, arrays: dict[str, np.ndarray], meta: dict[str, Any], parts: Any = ()) -> Any:

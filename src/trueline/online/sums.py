@@ -12,10 +12,19 @@ from typing import Any
 import numpy as np
 
 from .. import dense
+from ..modelfile import Array
 from .inputs import squared_norms
 
 BLOCK = 1024
 WIDEST = 2000  # beyond this many features the moments are not kept
+
+
+def declared(width: int) -> dict[str, Array]:
+    """What a file holds of the sums of so many columns."""
+    return {
+        "sums": Array((width + 2, width + 2), optional="sums"),
+        "waiting": Array((range(BLOCK), width + 2), optional="sums"),
+    }
 
 
 class Sums:

@@ -173,11 +173,11 @@ def shape_of(spec: dict[str, Any]) -> Shape:
 
 def restore(raw: bytes, where: str) -> Any:
     """The record in a model file's bytes; nothing in the file says what to import."""
-    from ..model import record_class
+    from .. import model
     from ..modelfile import loads
 
     kind, arrays, meta = loads(raw, where=where)
-    record = record_class(kind, where=where).from_state(arrays, meta)
+    record = model.restore(kind, arrays, meta, where=where)
     if kind == "linear":
         from .fitted import Fitted
 

@@ -7,6 +7,7 @@ with the taps.
 
 from __future__ import annotations
 
+import dataclasses
 import math
 import os
 from typing import Any
@@ -15,7 +16,7 @@ import numpy as np
 
 from ..certify.records import RegretCertificate
 from ..errors import DataError, ModelError, UsageError, nearest
-from ..modelfile import save
+from ..modelfile import Array, save, whole_numbers
 from .window import CHUNK
 
 METHODS = {
@@ -237,6 +238,27 @@ class AdaptiveFilter:
             more, meta["spectra"] = self._spectra.to_state()
             arrays |= more
         return {name: np.array(array) for name, array in arrays.items()}, meta
+
+    @staticmethod
+    def declared(arrays: dict[str, np.ndarray], meta: dict[str, Any]) -> dict[str, Array]:
+        """What a new filter of these settings holds."""
+        fresh = AdaptiveFilter(meta["taps"], meta["method"], **meta["options"])
+        state = fresh.to_state()[0]
+        made: dict[str, Array] = {n: Array(a.shape, a.dtype.name) for n, a in state.items()}
+        if "loud" in made:  # numbers of the frames that are remembered
+            made["loud"] = Array((range(len(state["mics"]) + 1),), holds=whole_numbers(0, 2.0**53))
+            made |= {name: dataclasses.replace(made[name], optional="remembered") for name in ("mics", "loud")}
+        for name in ("left", "before"):  # not in older files
+            if name in made:
+                made[name] = dataclasses.replace(made[name], optional="left")
+        if "energies" in made:  # older files had more sums
+            made["energies"] = Array((range(2, 4), range(3, 6)))
+        if "spectra" in made:  # and fewer frames
+            rows, columns = state["spectra"].shape
+            made["spectra"] = Array((range(1, rows + 1), columns), "float32")
+            if int(meta["spectra"]["fill"]) not in range(len(state["frame"]) + 1):
+                raise ModelError("the filter's frame holds more samples than there are; use an intact copy")
+        return made
 
     @classmethod
     def from_state(cls, arrays: dict[str, np.ndarray], meta: dict[str, Any]) -> AdaptiveFilter:
