@@ -222,3 +222,9 @@ def test_options_that_a_method_does_not_take_are_refused_by_name():
         tl.minimize(X, y, penalty_weights=np.ones(4))
     with pytest.raises(tl.UsageError, match="stop='gradient' needs a differentiable loss"):
         tl.minimize(X, y, "absolute", stop="gradient")
+    for name, value in {
+        "tol": -1.0, "max_iter": 2.5, "alpha": "much", "start": 3, "callback": 3, "method": 1, "stop": 3, "step": abs, "rate": [0.1],
+    }.items():  # fmt: skip
+        more = {"method": "gradient"} if name in ("step", "rate") else {}
+        with pytest.raises(tl.UsageError):
+            tl.minimize(X, y, penalty="l2", **{name: value}, **more)

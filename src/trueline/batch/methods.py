@@ -102,7 +102,7 @@ def refuse_unfit(name: str, risk: Risk) -> None:
     """Raise the refusal of a method that does not fit."""
     if name not in METHODS:
         known = [*METHODS, STOCHASTIC, "auto"]
-        raise UsageError(f"there is no method named {name!r}{nearest(name, known)}", where="method")
+        raise UsageError(f"there is no method named {name!r}{nearest(str(name), known)}", where="method")
     for need in METHODS[name].needs:
         missing = _lacks(need, risk)
         if missing:

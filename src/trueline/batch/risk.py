@@ -321,7 +321,7 @@ STOPS = ("gap", "gradient", "decrease", "decrement")
 
 def check_stop(stop: str) -> None:
     if stop not in STOPS:
-        raise UsageError(f"there is no stop rule named {stop!r}{nearest(stop, STOPS)}", where="stop")
+        raise UsageError(f"there is no stop rule named {stop!r}{nearest(str(stop), STOPS)}", where="stop")
 
 
 def run(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
@@ -145,6 +146,7 @@ def minimize(
     (array([1.6]), 1.6, True)
     """
     options: dict[str, Any] = dict(parameters)
+    _refuse(tol, max_iter, alpha, start, callback)
     if rate is not None and step is None and method != STOCHASTIC:
         step = "constant"
     named = {"rate": rate, "step": step, "start": start}
@@ -186,6 +188,29 @@ def minimize(
             )
         )  # fmt: skip
     return solutions if alpha is not None and np.ndim(alpha) else solutions[0]
+
+
+def _refuse(tol: Any, max_iter: Any, alpha: Any, start: Any, callback: Any) -> None:
+    """One sentence for what cannot be meant."""
+    if not (isinstance(tol, Real) and float(tol) >= 0.0):
+        raise UsageError(f"tol is {tol!r}; a number of 0 or more is accepted", where="tol")
+    if max_iter is not None and not (isinstance(max_iter, Integral) and int(max_iter) >= 0):
+        raise UsageError(f"max_iter is {max_iter!r}; a whole number of 0 or more is accepted", where="max_iter")
+    if alpha is not None:
+        try:
+            sizes = np.asarray(alpha, dtype=float)
+        except (TypeError, ValueError):
+            sizes = np.full(1, np.nan)
+        if sizes.ndim > 1 or not sizes.size or not (sizes >= 0.0).all():
+            raise UsageError(f"alpha is {alpha!r}; numbers of 0 or more are accepted", where="alpha")
+    if (
+        start is not None
+        and not isinstance(start, Solution)
+        and not (isinstance(start, (tuple, list)) and len(start) == 2)
+    ):
+        raise UsageError(f"start is {start!r}; a Solution or (coefficients, intercept) is accepted", where="start")
+    if callback is not None and not callable(callback):
+        raise UsageError(f"callback is {callback!r}; a function of one step of the trace is accepted", where="callback")
 
 
 def _solved(
