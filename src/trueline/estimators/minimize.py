@@ -201,7 +201,7 @@ def _refuse(tol: Any, max_iter: Any, alpha: Any, start: Any, callback: Any) -> N
             sizes = np.asarray(alpha, dtype=float)
         except (TypeError, ValueError):
             sizes = np.full(1, np.nan)
-        if sizes.ndim > 1 or not sizes.size or not (sizes >= 0.0).all():
+        if sizes.ndim > 1 or not sizes.size or np.isnan(sizes).any():
             raise UsageError(f"alpha is {alpha!r}; numbers of 0 or more are accepted", where="alpha")
     if (
         start is not None
