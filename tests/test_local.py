@@ -370,7 +370,7 @@ def test_rows_of_one_place_predict_their_mean(kernel, options):
     for columns in (1, 3):
         X = np.full((3, columns), 7.0)
         model = tl.LocalRegression(kernel=kernel, robust_iterations=0, **options).fit(X, y)
-        np.testing.assert_allclose(model.predict(np.full((2, columns), 7.0) + [[0.0], [1.0]]), 3.0)
+        np.testing.assert_allclose(model.predict(X[:2] + np.array([[0.0], [1.0]])), 3.0)
         model = tl.LocalRegression(kernel=kernel, **options).fit(X[:1], y[:1])
         np.testing.assert_allclose(model.predict(X + 5.0), 1.0)
         assert not model.certificate_.proven  # one row says nothing about errors

@@ -55,7 +55,7 @@ class LinearRegression(FromMoments, MultiOutputMixin, RegressorMixin, BaseEstima
     >>> import numpy as np, trueline as tl
     >>> X = np.array([[1.0], [2.0], [3.0], [4.0]])
     >>> model = tl.LinearRegression().fit(X, [3.1, 4.9, 7.2, 8.8])
-    >>> model.coef_.round(2), round(model.intercept_, 2)
+    >>> model.coef_.round(2), round(float(model.intercept_), 2)
     (array([1.94]), 1.15)
     >>> model.certificate_.proven
     True
