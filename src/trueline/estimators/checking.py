@@ -47,7 +47,10 @@ def check_array(X: Any, estimator: Any = None, **rules: Any) -> Any:
 def check_weights(sample_weight: Any, X: Any, **rules: Any) -> np.ndarray:
     """Sample weights as scikit-learn takes them, none of them masked."""
     refuse_masked(sample_weight, "sample_weight")
-    return np.asarray(validation._check_sample_weight(sample_weight, X, dtype=np.float64, **rules))
+    try:
+        return np.asarray(validation._check_sample_weight(sample_weight, X, dtype=np.float64, **rules))
+    except ValueError as error:
+        raise DataError(str(error).partition("\n")[0], where="sample_weight") from None
 
 
 def _refuse_lost(X: Any, y: Any = "no_validation", *, numeric: bool = False) -> None:
