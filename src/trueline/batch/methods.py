@@ -250,10 +250,11 @@ def solve(
     searched = {"search": options["step"]} if "step" in options else {}
     searched |= {"rate": options["rate"]} if "rate" in options else {}
     second = "decrement" in chosen.options
+    costly = risk.design.n >= newton.SAMPLE_FROM and risk.design.n * risk.size > POLISHED  # a Hessian for a number
     outcome = run(
         risk, steps(risk, theta, **searched), stop=stop, tol=tol, max_iter=most, every=chosen.every,
         polish=_polish(method, risk),
-        decrement=second and risk.size <= newton.LARGEST_MATRIX and risk.design.n < newton.SAMPLE_FROM, callback=callback,
+        decrement=second and risk.size <= newton.LARGEST_MATRIX and not costly, callback=callback,
     )  # fmt: skip
     outcome = advised(outcome, method, tol, separation(risk, outcome.point), stop, options)
     return outcome, method, why

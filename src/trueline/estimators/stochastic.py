@@ -55,7 +55,14 @@ def stochastic(
     if stop == "decrement":
         raise UsageError("stop='decrement' needs method 'newton' or 'irls', not 'stochastic'; use 'gap'", where="stop")
     most = 50 if max_iter is None else max_iter
-    outcome = run(risk, epochs(risk, start, rate), stop=stop, tol=tol, max_iter=most, callback=callback)
+    outcome = run(
+        risk,
+        epochs(risk, start, None if rate is None else float(rate)),
+        stop=stop,
+        tol=tol,
+        max_iter=most,
+        callback=callback,
+    )
     return advised(outcome, "stochastic", tol, "", stop)
 
 
