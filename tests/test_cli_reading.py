@@ -113,7 +113,7 @@ def test_the_cross_validated_error_is_one_number_in_text_and_json(capsys, tmp_pa
     path = written(tmp_path / "p.csv", numbers, ",", ".")
     text = run(capsys, "fit", path, "-t", "y")[1]
     rows = json.loads(run(capsys, "fit", path, "-t", "y", "--json")[1])["cross_validation"]
-    assert f"error {rows[0]['error']:.5g};" in " ".join(text.split())
+    assert f"error {rows[0]['error']:.5g} ± " in " ".join(text.split())
     for row in rows:
         assert math.isclose(row["error"] ** 2, row["mean_squared_error"], rel_tol=1e-12) and row["std_error"] > 0
     assert 0.05 < rows[0]["error"] < 0.2
