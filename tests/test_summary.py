@@ -278,3 +278,13 @@ def test_counts_at_the_default_tolerance_have_the_digits_that_r_prints():
     model = tl.GeneralizedRegression("poisson").fit(table.exog, table.endog)
     np.testing.assert_allclose(np.r_[model.intercept_, model.coef_], known.params, rtol=1e-7)
     np.testing.assert_allclose(model.summary().std_errors, known.bse, rtol=1e-7)
+
+
+def test_weights_by_class_are_looked_at():
+    with pytest.raises(UsageError, match="class_weight names 7, which y does not hold"):
+        tl.LogisticRegression(class_weight={7: 2.0}).fit(X, COIN)
+    for wrong in ({1: "x"}, {1: -1.0}):
+        with pytest.raises(UsageError, match="class_weight of LinearSVC"):
+            tl.LinearSVC(class_weight=wrong).fit(X, COIN)
+    with pytest.raises(UsageError, match="interval must lie"):
+        tl.LinearRegression().fit(X, SIZES).predict(X, interval="wide")

@@ -256,7 +256,7 @@ def _model_covariance(risk: Risk, point: Point, weights: np.ndarray, dispersion:
         return _in_user_units(risk, dispersion * _inverse(risk, risk.design.hessian(expected) * total))
     if name in ("quantile", "absolute"):
         return _quantile_covariance(risk, point, weights)
-    if getattr(risk.loss, "smooth", False) and risk.has_curvature:
+    if getattr(risk.loss, "smooth", True) and risk.has_curvature:
         bread = _inverse(risk, risk.loss_hessian(point) * total)
         meat = risk.design.hessian(point.slope**2) * total**2
         return _in_user_units(risk, bread @ meat @ bread)

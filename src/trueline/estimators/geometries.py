@@ -24,6 +24,7 @@ from .boosting import AdaBoost
 from .classics import Perceptron, Winnow
 from .margin import LinearSVC
 from .online import OnlineRegressor
+from .parameters import named_options
 
 WORLDS = ("sparse target, dense inputs", "dense target, sparse inputs")
 FAMILIES = ("additive", "multiplicative")
@@ -104,6 +105,7 @@ class GeometryComparison:
         return axes
 
 
+@named_options
 def compare_geometries(
     dimensions: int = 200, examples: int = 2000, *, relevant: int = 3, noise: float = 0.1, random_state: Any = 0
 ) -> GeometryComparison:

@@ -15,7 +15,7 @@ from .. import modelfile
 from ..errors import ModelError
 from ..model import restore
 from ..model import save as save_record
-from .parameters import Checked
+from .parameters import Checked, named_options
 
 # What a record that was saved without an estimator comes back as.
 ESTIMATOR_OF_KIND = {
@@ -52,6 +52,7 @@ class Saved(Checked):
         raise NotImplementedError
 
 
+@named_options
 def load(path: str | os.PathLike[str], parts: Any = ()) -> Any:
     """The estimator in a file, with the predictions it had when it was saved.
 

@@ -162,7 +162,7 @@ def numbers_of(rule: Rule, what: str) -> That:
 
 
 def _seed(value: Any) -> bool:
-    if value is None or isinstance(value, (np.random.RandomState, np.random.Generator)):
+    if value is None or isinstance(value, np.random.RandomState):
         return True
     return Whole(0).holds(value) and int(value) < 2**32
 
@@ -221,7 +221,10 @@ LABELS = NONE | That("a list of labels", _is_list)
 DIGITS = OneOf("auto") | Number(0, 16, open=True, open_top=False)
 SEED = That("None, a whole number of at least 0 or a RandomState", _seed)
 SPLITTER = NONE | Whole(2) | That("a splitter or a list of splits", _splitter)
-CLASS_WEIGHT = OneOf(None, "balanced") | That("a dict of numbers by label", lambda value: isinstance(value, dict))
+CLASS_WEIGHT = OneOf(None, "balanced") | That(
+    "a dict of numbers of at least 0 by label",
+    lambda value: isinstance(value, dict) and all(Number(0).holds(factor) for factor in value.values()),
+)
 
 RULES: dict[str, Rule] = {
     "alpha": Number(0),

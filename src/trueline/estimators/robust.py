@@ -335,6 +335,4 @@ def seed_of(random_state: Any) -> int:
         return 0
     if isinstance(random_state, numbers.Integral) and int(random_state) >= 0:
         return int(random_state)
-    if isinstance(random_state, np.random.RandomState):
-        return int(random_state.randint(np.iinfo(np.int32).max))
-    return int(random_state.integers(np.iinfo(np.int32).max))  # a Generator
+    return int(random_state.randint(np.iinfo(np.int32).max))

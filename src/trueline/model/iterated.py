@@ -39,6 +39,14 @@ def class_factors(classes: np.ndarray, index: np.ndarray, given: Any, weights: A
         count = np.bincount(index, weights=own, minlength=len(classes))
         factor = own.sum() / (len(classes) * np.maximum(count, 1e-300))
     elif given is not None:
+        known = set(classes.tolist())
+        lacking, strange = [c for c in known if c not in given], [label for label in given if label not in known]
+        if lacking and strange:
+            raise UsageError(
+                f"class_weight names {strange[0]!r}, which y does not hold; its classes are "
+                f"{', '.join(map(repr, classes.tolist()[:8]))}",
+                where="class_weight",
+            )
         for label, value in given.items():
             factor[classes == label] = float(value)
     return [float(value) for value in factor]

@@ -159,7 +159,7 @@ class LinearModel:
         """Student's interval around a least-squares prediction."""
         from .closed import inference_of
 
-        if not 0 < level < 1:
+        if not isinstance(level, (int, float, np.floating)) or not 0 < level < 1:
             raise UsageError(f"interval must lie between 0 and 1, not {level!r}", where="interval")
         if of not in ("observation", "mean"):
             raise UsageError(f"of must be 'observation' or 'mean', not {of!r}", where="of")
