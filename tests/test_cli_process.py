@@ -23,7 +23,7 @@ def model(table):
 
 def ended_well(*command, env=ENV):
     """The finished process of Python with these arguments, which ended with 0."""
-    done = subprocess.run([sys.executable, *map(str, command)], capture_output=True, text=True, env=env)
+    done = subprocess.run([sys.executable, *map(str, command)], capture_output=True, encoding="utf-8", env=env)
     assert done.returncode == 0, (done.returncode, done.stderr[-2000:])
     return done
 
@@ -151,3 +151,34 @@ def test_shell_completion_knows_the_tree():
     words = {"_TRUELINE_COMPLETE": "complete_bash", "COMP_WORDS": "trueline st", "COMP_CWORD": "1"}
     code = "from trueline.cli import main; raise SystemExit(main([]))"
     assert "stream" in ended_well("-c", code, env={**ENV, **words}).stdout
+
+
+def test_a_locale_without_utf_8_changes_no_file(tmp_path):
+    """Names and reports are UTF-8 whatever the terminal takes."""
+    (tmp_path / "t.csv").write_text("größe,stadt,y\n" + "".join(f"{k},{'Köln' if k % 2 else '東京'},{3 * k}.5\n" for k in range(30)), encoding="utf-8")  # fmt: skip
+    old = {
+        **ENV,
+        "LC_ALL": "C",
+        "LANG": "C",
+        "PYTHONUTF8": "0",
+        "PYTHONCOERCECLOCALE": "0",
+        "PYTHONIOENCODING": "ascii",
+    }
+    for env, name in ((ENV, "new"), (old, "old")):
+        where = tmp_path / name
+        words = [
+            "fit",
+            tmp_path / "t.csv",
+            "-t",
+            "y",
+            "-o",
+            where.with_suffix(".tl"),
+            "--report",
+            where.with_suffix(".html"),
+        ]
+        assert "größe" in ended_well("-m", "trueline", *words, env=env).stdout
+        assert "größe" in ended_well("-m", "trueline", "inspect", where.with_suffix(".tl"), env=env).stdout
+        page = where.with_suffix(".html").read_text(encoding="utf-8")
+        assert "größe" in page and "stadt[東京]" in page
+    made = [(tmp_path / f"{name}.tl").read_bytes() for name in ("new", "old")]
+    assert made[0].count("größe".encode()) == made[1].count("größe".encode())

@@ -8,6 +8,7 @@ standard output, messages and progress to standard error. Exit codes: 0 ok, 1 fa
 from __future__ import annotations
 
 import atexit
+import io
 import os
 import sys
 import threading
@@ -24,6 +25,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     trueline 0.1.0
     0
     """
+    if argv is None:
+        _encode_output()
     code = _run(argv)
     threads = threading.enumerate()
     if argv is None and (len(threads) == 1 or any(thread.daemon for thread in threads)):
@@ -34,6 +37,16 @@ def main(argv: Sequence[str] | None = None) -> int:
         sys.stderr.flush()
         os._exit(code)
     return code
+
+
+def _encode_output() -> None:
+    """Files and pipes get UTF-8 in every locale; a terminal gets what it can show, and codes for the rest."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            if stream.isatty():
+                stream.reconfigure(errors="backslashreplace")
+            else:
+                stream.reconfigure(encoding="utf-8")
 
 
 def _run(argv: Sequence[str] | None) -> int:

@@ -45,7 +45,7 @@ class Story:
 
 def page(story: Story) -> str:
     """The whole file."""
-    style = (Path(__file__).parent / "style.css").read_text()
+    style = (Path(__file__).parent / "style.css").read_text(encoding="utf-8")
     body = [
         _head(story),
         _proof(story),
