@@ -209,7 +209,7 @@ def declared(arrays: dict[str, np.ndarray], meta: dict[str, Any]) -> dict[str, A
     if not (
         0 <= width <= space
         and pairs <= len(most[0])
-        and rates <= len(most[1])
+        and rates == len(most[1])
         and filters in (0, pairs)
         and 0 <= steps <= rates
         and twins in (0, TWINS)
