@@ -276,7 +276,7 @@ def test_memory_does_not_grow_with_the_rows(tmp_path):
     names = [*(f"x{j}" for j in range(23)), "y"]
     group = pa.table({name: rng.integers(0, 1000, 131_072) / 8 for name in names})
     peaks = []
-    for groups in (11, 33):  # 277 MB and 830 MB of numbers
+    for groups in (22, 66):  # 550 MB and 1.7 GB of numbers: more than Polars reads ahead
         path = tmp_path / f"t{groups}.parquet"
         with pq.ParquetWriter(path, group.schema) as writer:
             for _ in range(groups):

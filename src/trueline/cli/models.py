@@ -72,8 +72,8 @@ class Opened:
             )
         if policy not in ("refuse", "drop") and policy != fitted:
             raise UsageError(
-                f"{self.path} was fitted with --missing {fitted}, so only {fitted}, refuse or drop apply to its rows, "
-                f"not {policy!r}",
+                f"{self.path} was fitted with --missing {fitted}; its new rows can have "
+                f"{', '.join(dict.fromkeys([fitted, 'refuse', 'drop']))}, not {policy!r}",
                 where="missing",
             )
         return dataclasses.replace(self, schema=dataclasses.replace(self.schema, missing=policy))

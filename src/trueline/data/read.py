@@ -255,7 +255,7 @@ def open_source(
     columns:
         The columns to keep, in this order.
     block_rows:
-        Rows per batch at most; by default a batch is about 64 MB of float64.
+        Rows per batch at most; by default a batch is about 16 MB of float64.
     separator:
         Of delimited text, where it is not the comma (CSV) or the tab (TSV).
     decimal:

@@ -194,7 +194,8 @@ class Schema:
     def told_missing(self) -> str:
         """What became of missing values, in a line; empty where there were none."""
         if self.missing == "drop":
-            return f"{self.dropped_rows:,} rows with missing values were left out" if self.dropped_rows else ""
+            many = "row with missing values was" if self.dropped_rows == 1 else "rows with missing values were"
+            return f"{self.dropped_rows:,} {many} left out" if self.dropped_rows else ""
         filled = {column.name: column.missing for column in self.columns if column.missing}
         if not filled or self.missing not in ("mean", "indicator"):
             return ""

@@ -14,7 +14,7 @@ from .rounding import refuse_integers, refuse_masked
 if TYPE_CHECKING:
     import polars as pl
 
-BLOCK_BYTES = 1 << 26  # of one batch as float64: enough for BLAS, little beside the memory of any machine
+BLOCK_BYTES = 1 << 24  # of one batch as float64: enough for BLAS, little beside the memory of any machine
 BLOCK_ROWS = 131_072
 _NUMBERS = (int, float, np.integer, np.floating)
 
