@@ -28,7 +28,7 @@ def from_source(t: Any, model: Any, **options: Any) -> dict[str, Any]:
 
 def basis(t: Any, formula: str | None = None, functions: Any = None) -> dict[str, Any]:
     """The columns of a basis, and a line fitted on them."""
-    made = tl.Basis(formula, functions=functions) if functions else tl.Basis(formula)
+    made = tl.Basis(functions=functions) if functions else tl.Basis(formula)
     x = t.frame.select("x").to_pandas()
     X = np.asarray(made.fit(x).transform(x))
     return {
@@ -112,7 +112,7 @@ LIBRARY: dict[str, dict[str, Call]] = {
         "boosting": (lambda t: fitted(tl.AdaBoost(rounds=5), t.X("GPA", "TUCE", "PSI"), t["GRADE"]), 1e-8),
     },
     "iris": {
-        "softmax": (lambda t: fitted(tl.LogisticRegression(C=1.0), t.X("sepal_length", "petal_width"), t["flower"]), PATH),
+        "softmax": (lambda t: fitted(tl.LogisticRegression(C=1.0), t.X("sepal_length", "petal_width"), t["flower"]), 1e-4),
         "one against the rest": (lambda t: fitted(tl.LinearSVC(C=0.1), t.X("sepal_length", "petal_width"), t["flower"]), 1e-5),
         "generative": (lambda t: fitted(tl.GenerativeClassifier("gaussian"), t.X("sepal_length", "petal_width"), t["flower"]), 1e-8),
         "table of every class": (lambda t: {"std_errors": summary_errors(tl.LogisticRegression(C=np.inf).fit(t.X("sepal_length", "sepal_width"), t["flower"]).summary())}, 1e-5),
