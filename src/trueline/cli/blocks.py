@@ -74,11 +74,11 @@ def text_blocks(asked: Asked, state: State | None, form: str) -> Iterator[Any]:
 
     from ..data.text import read_text
 
-    for option in ("features", "weights", "where"):
-        if getattr(asked, option):
-            raise UsageError(f"--{option} is for tables; {form} text names its own features and weights", where=option)
-    if asked.derive:
-        raise UsageError(f"--derive is for tables, not for {form} text", where="derive")
+    for option in ("target", "features", "weights", "where", "derive", "missing"):
+        if getattr(asked, option) not in (None, {}, "refuse"):
+            raise UsageError(
+                f"--{option} is for tables; {form} text has its own labels, features and weights", where=option
+            )
     for block in read_text(asked.source, form, known=tuple(state.terms if state else ())):
         X = csr_array((block.data, block.indices, block.indptr), shape=(len(block.y), len(block.names)))
         yield list(block.names), X, block.y, block.weights, None, "number", []

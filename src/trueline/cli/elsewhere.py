@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import os
 import re
 import sys
@@ -13,9 +14,11 @@ from typing import Any
 from ..data.files import file_format, resolve
 from ..errors import DataError, TruelineError, UsageError, nearest
 from .engines import check_files, differing, pandas_options, separator_of
-from .fitting import Asked, Fitted, alias_notes, check, schema_notes, solved
+from .fitting import Asked, Fitted, alias_notes, check, check_folds, schema_notes, solved
 
 ENGINES = ("dask", "spark")
+ENCODED = ("features", "formula", "weights", "where", "derive", "missing", "intercept")  # for the encoder of every partition
+SOLVED = ("source", "target", "loss", "penalty", "alpha", "l1_ratio", "folds", "sample")  # all others are refused
 SEVERAL = ("logistic", "poisson", "huber")  # losses that take several passes there
 WORKER_SECONDS = 10  # that a scheduler without workers is given to find one
 
@@ -240,16 +243,18 @@ def fit_elsewhere(
 ) -> Fitted:
     """Scan and solve, or solve by jobs, on the engine."""
     check(asked)
-    if asked.holdout is not None:
-        raise UsageError("--holdout is not taken with --engine; filter the rows with --where", where="holdout")
+    for field in dataclasses.fields(asked):
+        unset = field.default if field.default_factory is dataclasses.MISSING else field.default_factory()
+        if field.name not in (*ENCODED, *SOLVED) and getattr(asked, field.name) != unset:
+            option = field.name.replace("_", "-")
+            raise UsageError(
+                f"--{option} is not taken with --engine; leave it out, or fit without --engine", where=field.name
+            )
     if asked.loss not in (None, "squared", *SEVERAL):
         raise UsageError(f"with --engine the loss is squared, {', '.join(SEVERAL)}", where="loss")
     with opened(asked.source, engine, scheduler, master, progress) as table:
         began = time.perf_counter()
-        options: dict[str, Any] = {
-            "features": asked.features, "formula": asked.formula, "weights": asked.weights, "where": asked.where,
-            "derive": asked.derive, "missing": asked.missing, "intercept": asked.intercept,
-        }  # fmt: skip
+        options: dict[str, Any] = {name: getattr(asked, name) for name in ENCODED}
         if asked.loss in SEVERAL:
             return _by_jobs(asked, table, str(asked.loss), options, began)
         from ..scale.cluster import scan, text_target
@@ -279,6 +284,7 @@ def _by_jobs(asked: Asked, table: Any, loss: str, options: dict[str, Any], began
         raise UsageError("with --engine this loss takes --penalty none or ridge", where="penalty")
     if asked.penalty == "ridge" and asked.alpha == "cv":
         raise UsageError("with --engine this loss takes a number as --alpha", where="alpha")
+    check_folds(asked, loss)
     alpha = float(asked.alpha) if asked.penalty == "ridge" else None
     penalty = make_penalty(None) if alpha is None else make_penalty("l2", alpha=alpha)
     if loss == "logistic":

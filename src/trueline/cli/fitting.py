@@ -103,6 +103,8 @@ def check(asked: Asked) -> None:
             raise UsageError("--alpha needs a penalty: ridge, lasso or elastic", where="alpha")
     if not 0.0 <= asked.l1_ratio <= 1.0:
         raise UsageError(f"--l1-ratio lies between 0 and 1, not {asked.l1_ratio:g}", where="l1_ratio")
+    if asked.l1_ratio != Asked.l1_ratio and asked.penalty != "elastic":
+        raise UsageError("--l1-ratio needs --penalty elastic", where="l1_ratio")
     if asked.missing not in MISSING:
         raise UsageError(
             f"--missing is {', '.join(MISSING[:-1])} or {MISSING[-1]}, not {asked.missing!r}", where="missing"
@@ -116,6 +118,16 @@ def check(asked: Asked) -> None:
 
         target_of(parsed(asked.formula), asked.target)
         has_intercept(parsed(asked.formula), asked.intercept)
+
+
+def check_folds(asked: Asked, loss: str) -> None:
+    """Refuse --folds where no cross-validation is made: of squared loss it always is."""
+    if asked.folds != Asked.folds and (asked.penalty == "none" or asked.alpha != "cv"):
+        raise UsageError(
+            f"--folds is for a penalty that is chosen, and here the {loss} loss has {'none' if asked.penalty == 'none' else 'its --alpha'}; "
+            "leave it out, or give --penalty ridge and no --alpha",
+            where="folds",
+        )
 
 
 def opened(asked: Asked) -> tuple[Any, Iterator[Any]]:
@@ -322,6 +334,7 @@ def from_rows(asked: Asked, encoder: Any, blocks: Iterator[Any], began: float) -
             notes.insert(
                 0, f"{asked.target} takes {'the values ' * (len(names) <= 4)}{shown}: fitted by logistic regression"
             )
+    check_folds(asked, loss)
     if loss == "poisson" and (y < 0).any():
         raise DataError(
             f"target {asked.target!r} holds {y[y < 0][0]:g}; the poisson loss takes counts, numbers of at least 0",

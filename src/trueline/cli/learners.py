@@ -68,6 +68,8 @@ def make(
         if not intercept:
             return single(own, ALONE, None, classes, names, certificate=certificate, intercept=False)
         return mixture(classes, names, certificate)
+    if rate != "auto" and (chosen.geometry == "recursive" or name == "perceptron"):
+        raise UsageError(f"the learner {name!r} has no rate to choose; leave --rate out", where="rate")
     if chosen.geometry == "recursive":
         return recursive(names, certificate, intercept)
     step = 1.0 if name == "perceptron" else None if rate == "auto" else as_rate(rate)

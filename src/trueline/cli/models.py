@@ -52,8 +52,12 @@ class Opened:
         """The model with what becomes of levels that it has never seen."""
         if unseen not in ("refuse", "ignore"):
             raise UsageError(f"--unseen is refuse or ignore, not {unseen!r}", where="unseen")
-        if unseen == "refuse" or self.schema is None:
+        if unseen == "refuse":
             return self
+        if self.schema is None:
+            raise UsageError(
+                f"{self.path} knows no table's columns, so --unseen does not apply; leave it out", where="unseen"
+            )
         return dataclasses.replace(self, schema=dataclasses.replace(self.schema, unseen=unseen))
 
     def certificate(self) -> Any:

@@ -152,6 +152,9 @@ def _check_parquet(path: str, head: bytes, size: int) -> None:
         raise DataError(f"{path} is a Parquet file that is cut short: its footer is missing; copy it again", where=path)
 
 
+DELIMITED = frozenset(("csv", "tsv", "text"))
+
+
 class Delimited(NamedTuple):
     """What was told of delimited text: its separator, and the mark before a number's decimals."""
 

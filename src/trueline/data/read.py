@@ -299,7 +299,17 @@ def _open(source: Any, block_rows: int | None, told: files.Delimited) -> Source:
             block_rows=block_rows,
         )
     lazily, describe, rows, rereadable = table_of(source)
+    _check_delimited(told, describe)
     return Source(describe, lazily, rereadable=rereadable, rows=rows, block_rows=block_rows)
+
+
+def _check_delimited(told: files.Delimited, describe: str) -> None:
+    """Refuse what is said of delimited text where there is none."""
+    for option, value, unset in zip(told._fields, told, files.Delimited()):
+        if value != unset:
+            raise UsageError(
+                f"{option} is for delimited text such as CSV, and {describe} is none; leave {option} out", where=option
+            )
 
 
 def _pieces(table: Any, block_rows: int | None, told: files.Delimited) -> Iterator[Any]:
@@ -331,6 +341,8 @@ def _open_stream(stream: Any, describe: str, block_rows: int | None, told: files
 
 def _open_files(paths: list[str], block_rows: int | None, told: files.Delimited) -> Source:
     kinds = [files.file_format(path) for path in paths]
+    if not {*kinds} & files.DELIMITED:
+        _check_delimited(told, paths[0])
     describe = paths[0] if len(paths) == 1 else f"{paths[0]} and {len(paths) - 1} more"
     groups = [
         (kind, [path for _, path in group])
