@@ -63,7 +63,9 @@ def outcome(capsys, folder, command, *arguments):
 def judged(capsys, folder, command, option, value, expected, before=()):
     """Run with and without an option, and compare with what is expected of it."""
     plain = option.replace("_", "-")
-    flag = "--format" if option == "form" else f"--no-{plain}" if option in ("certificate", "intercept") else f"--{plain}"
+    flag = (
+        "--format" if option == "form" else f"--no-{plain}" if option in ("certificate", "intercept") else f"--{plain}"
+    )
     path = folder / "written"
     path.unlink(missing_ok=True)
     given = [flag] if value is True else [flag, str(path) if value == "PATH" else value]

@@ -17,7 +17,15 @@ from .engines import check_files, differing, pandas_options, separator_of
 from .fitting import Asked, Fitted, alias_notes, check, check_folds, schema_notes, solved
 
 ENGINES = ("dask", "spark")
-ENCODED = ("features", "formula", "weights", "where", "derive", "missing", "intercept")  # for the encoder of every partition
+ENCODED = (
+    "features",
+    "formula",
+    "weights",
+    "where",
+    "derive",
+    "missing",
+    "intercept",
+)  # for the encoder of every partition
 SOLVED = ("source", "target", "loss", "penalty", "alpha", "l1_ratio", "folds", "sample")  # all others are refused
 SEVERAL = ("logistic", "poisson", "huber")  # losses that take several passes there
 WORKER_SECONDS = 10  # that a scheduler without workers is given to find one
