@@ -207,6 +207,8 @@ def test_every_loss_is_verified_and_its_forgeries_are_caught():
             "relative_gap": proof.relative_gap + 1e-3, "status": Status.NOT_PROVEN,
             "gradient_norm": proof.gradient_norm * (1 + 1e-5) + 1e-9,
         }  # fmt: skip
+        if name.startswith(("hinge", "absolute", "quantile")):
+            del forgeries["gradient_norm"]  # at a vertex rows lie on their corner, where any slope of its range is true
         for field, value in forgeries.items():
             assert field in failed(model, (X, y), forged(proof, field, value)) or field == "dual", (name, field)
             assert failed(model, (X, y), forged(proof, field, value)), (name, field)
