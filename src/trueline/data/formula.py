@@ -193,10 +193,10 @@ class Formula:
         start = _exact(intercept)
         made: dict[str, Fraction] = {}
         used: set[str] = set()
-        alone = [f for f, *others in self.products if not others and isinstance(f, Poly) and f.orthogonal is not None]
+        alone = [f for f, *others in self.products if not others and isinstance(f, Poly)]
         for f in sorted(alone, key=lambda f: -f.degree):
             names = self.names_of(f)
-            if names[0] not in coefficient or names[0] in used:
+            if f.orthogonal is None or names[0] not in coefficient or names[0] in used:
                 continue
             shift, powers = raw_coefficients(f.orthogonal, [coefficient[name] for name in names])
             start += shift
