@@ -75,13 +75,13 @@ class KernelModel:
         shape = describe(self.shape) if isinstance(self.shape, tuple) else None
         return arrays, {
             "shape": shape, "form": self.form, "intercept": self.intercept, "alpha": self.alpha,
-            "names": None if self.names is None else list(self.names), "certificate": None if self.certificate is None else self.certificate.to_dict(),
+            "names": None if self.names is None else list(self.names), "width": self.points.shape[1], "certificate": None if self.certificate is None else self.certificate.to_dict(),
         }  # fmt: skip
 
     @staticmethod
     def declared(arrays: dict[str, np.ndarray], meta: dict[str, Any]) -> dict[str, Array]:
         """The rows or frequencies that the function is made of, and their coefficients."""
-        width: Any = "width" if meta["names"] is None else len(meta["names"])
+        width: Any = meta.get("width", "width")  # not in older files
         made = {
             "points": Array(("points", width)),
             "coef": Array(("points",)),
