@@ -148,19 +148,21 @@ class Hindsight:
         return float(self._merged()[2][1, 1])
 
     def to_state(self) -> dict[str, np.ndarray]:
+        used = self.width + 2  # what was made ready for more columns is left out
         return {
             "hindsight_shift": self.shift.copy(),
-            "hindsight_mean": self.mean.copy(),
-            "hindsight_products": self.products.copy(),
-            "hindsight_waiting": self.waiting.copy(),
+            "hindsight_mean": self.mean[:used].copy(),
+            "hindsight_products": self.products[:used, :used].copy(),
+            "hindsight_waiting": self.waiting[:, : used + 1].copy(),
             "hindsight_counts": np.array([self.origin, self.weight, self.count], dtype=float),
         }
 
     @staticmethod
     def declared(width: int) -> dict[str, Array]:
-        """What a file holds of so many columns."""
-        shapes: dict[str, tuple[int, ...]] = {
-            "shift": (width,), "mean": (width + 2,), "products": (width + 2, width + 2), "waiting": (GROUP, width + 3),
+        """What a file holds of so many columns; earlier versions kept the room made ready for more."""
+        room = range(width + 2, 2**31)
+        shapes: dict[str, tuple[int | range, ...]] = {
+            "shift": (width,), "mean": (room,), "products": (room, room), "waiting": (GROUP, range(width + 3, 2**31)),
         }  # fmt: skip
         made = {f"hindsight_{name}": Array(shape, optional="hindsight") for name, shape in shapes.items()}
         counted = Array((3,), optional="hindsight", holds=lambda counts: bool(0 <= counts[2] <= GROUP))
@@ -170,8 +172,9 @@ class Hindsight:
     def from_state(cls, arrays: dict[str, np.ndarray]) -> Hindsight:
         origin, weight, count = arrays["hindsight_counts"]
         made = cls(arrays["hindsight_shift"], origin)
-        made.mean = arrays["hindsight_mean"].copy()
-        made.products = arrays["hindsight_products"].copy()
-        made.waiting = arrays["hindsight_waiting"].copy()
+        used = made.width + 2
+        made.mean = arrays["hindsight_mean"][:used].copy()
+        made.products = arrays["hindsight_products"][:used, :used].copy()
+        made.waiting = arrays["hindsight_waiting"][:, : used + 1].copy()
         made.weight, made.count = float(weight), int(count)
         return made
