@@ -74,6 +74,24 @@ def test_the_rest_is_tested_and_the_aliased_are_named(target, tmp_path, capsys):
         assert code == 0 and "–" in out
 
 
+@pytest.mark.parametrize("target", ["y", "count", "sold"])
+def test_a_command_predicts_by_the_table_that_it_prints(target, tmp_path, capsys):
+    table().drop_nulls().select("size", "twice", "same", target).write_csv(tmp_path / "t.csv")
+    # Rows in which what depended in training does not: only what the table shows may count.
+    size = np.array([0.5, 0.5, 0.5, -1.0])
+    new = pl.DataFrame({"size": size, "twice": [2.0, -7.0, 100.0, 3.0], "same": [3.0, 4.0, -5.0, 3.0]})
+    loss = ["--loss", "poisson"] if target == "count" else []
+    found = result(capsys, "fit", tmp_path / "t.csv", "-t", target, *loss, "-o", tmp_path / "m.tl")
+    estimates = {row["term"]: row["estimate"] for row in found["coefficients"]}
+    assert estimates["twice"] is None and estimates["same"] is None
+    scores = estimates["(intercept)"] + estimates["size"] * size
+    record = tl.load(tmp_path / "m.tl").model_
+    predictions = record.probabilities(new)[:, 1] if target == "sold" else record.predict(new)
+    expected = {"y": scores, "count": np.exp(scores), "sold": 1 / (1 + np.exp(-scores))}[target]
+    np.testing.assert_allclose(predictions, expected, rtol=1e-9)
+    assert run(capsys, "verify", tmp_path / "m.tl", tmp_path / "t.csv")[0] == 0
+
+
 def test_a_likelihood_counts_the_parameters_that_it_has():
     frame = table().drop_nulls("depth")
     X = np.column_stack([frame["size"], frame["twice"], frame["same"], frame["depth"]])

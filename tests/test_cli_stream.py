@@ -149,12 +149,15 @@ def test_a_stream_goes_on_with_a_single_row(capsys, table, tmp_path, kind):
 
 @pytest.mark.parametrize("moment", ["before", "after"])
 @pytest.mark.parametrize("block", [0, 2])
-def test_ctrl_c_within_a_block_loses_nothing_of_it(capsys, table, tmp_path, monkeypatch, block, moment):
+def test_ctrl_c_within_a_block_loses_nothing_of_it(capsys, table, tmp_path, monkeypatch, request, block, moment):
     import os
     import signal
 
     from trueline.cli import streaming
 
+    # What starts a job in the background may have it ignore the key.
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    request.addfinalizer(lambda: signal.signal(signal.SIGINT, before))
     learn, blocks, seen = streaming.learn_block, streaming.text_blocks, []
 
     def short(*arguments):

@@ -270,12 +270,12 @@ def test_relative_gap_of_nothing_is_zero():
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"l1_ratio": 1.5}, "l1_ratio must lie between 0 and 1"),
-        ({"alphas": [-1.0]}, "alphas must be numbers of at least 0"),
-        ({"tol": -1.0}, "tol must be"),
+        ({"l1_ratio": 1.5}, "l1_ratio of lasso_path is 1.5"),
+        ({"alphas": [-1.0]}, "numbers of at least 0"),
+        ({"tol": -1.0}, "tol of lasso_path is -1.0"),
         ({"l1_ratio": 0.0}, "give alphas="),
-        ({"eps": 0.0}, "eps must be"),
-        ({"n_alphas": 0}, "number of penalties"),
+        ({"eps": 0.0}, "eps of lasso_path is 0.0"),
+        ({"n_alphas": 0}, "n_alphas of lasso_path is 0"),
     ],
 )
 def test_refusals_name_the_place(options, words):

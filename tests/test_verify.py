@@ -149,7 +149,7 @@ def test_gaps_hold_and_each_forged_field_is_caught(rows, kind):
         )
     else:
         y = (y > np.median(y)).astype(int) if kind == "logistic" else y
-        schema = type("Schema", (), {"terms": ("a", "b", "c", "d")})
+        schema = type("Schema", (), {"terms": ("a", "b", "c", "d"), "intercept": True})
         model = one_fit(Asked(None, "y", penalty="ridge"), kind, X, y, None, schema, 0.05)
     proof = model.certificate
     assert proof.proven and verify(model, (X, y)).ok, verify(model, (X, y))

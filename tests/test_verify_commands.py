@@ -47,10 +47,11 @@ def test_columns_that_grow_and_epochs_are_replayed(capsys, table, tmp_path, lear
     assert run(capsys, "verify", path, changed)[0] == 4
 
 
-@pytest.mark.parametrize("learner", ["gradient", "adagrad", "exponentiated", "winnow", "perceptron"])
 @pytest.mark.parametrize("rate", [[], ["--rate", "0.05"]])
+@pytest.mark.parametrize("learner", ["gradient", "adagrad", "exponentiated", "winnow", "perceptron"])
 def test_labels_beside_columns_that_grow(capsys, table, tmp_path, learner, rate):
     path = tmp_path / "m.tl"
+    rate = [] if learner == "perceptron" else rate  # it has none
     asked = ["--features", "size,rooms,where", "--learner", learner, *rate, "--save", path, "-q"]
     assert run(capsys, "stream", table, "-t", "dear", *asked)[0] == 0
     code, out, err = run(capsys, "verify", path, table)
@@ -124,11 +125,13 @@ def test_a_decrement_of_half_is_caught_where_the_hessian_is_well_conditioned():
     y = (X[:, 0] + rng.logistic(size=200) > 0).astype(int)
     model = tl.LogisticRegression(tol=1e-3).fit(X, y)
     proof = model.certificate_
-    model.model_.coef = model.model_.coef + 1e-4  # a point that is not quite there, whose decrement is not rounding
-    found = {check.claim: check.found for check in tl.verify(model, (X, y)).checks}["newton_decrement"]
+    # A point that is not quite there, whose decrement is not rounding.
+    record = dataclasses.replace(model.model_, coef=model.model_.coef + 1e-4, certificate=proof)
+    checks = tl.verify(record, (X, y)).checks
+    found = {check.claim: check.found for check in checks}["newton_decrement"]
     for factor, right in ((0.5, False), (0.9, False), (1.0, True), (1.1, False), (2.0, False)):
         lie = dataclasses.replace(proof, newton_decrement=factor * found)
-        checks = {check.claim: check.held for check in tl.verify(model, (X, y), certificate=lie).checks}
+        checks = {check.claim: check.held for check in tl.verify(record, (X, y), certificate=lie).checks}
         assert checks["newton_decrement"] is right, factor
 
 

@@ -14,7 +14,7 @@ from typing import Any
 from ..data.files import file_format, resolve
 from ..errors import DataError, TruelineError, UsageError, nearest
 from .engines import check_files, differing, pandas_options, separator_of
-from .fitting import Asked, Fitted, alias_notes, check, check_folds, schema_notes, solved
+from .fitting import Asked, Fitted, alias_notes, as_shown, check, check_folds, schema_notes, solved
 
 ENGINES = ("dask", "spark")
 ENCODED = (
@@ -299,6 +299,7 @@ def _by_jobs(asked: Asked, table: Any, loss: str, options: dict[str, Any], began
         record = fit_logistic(table, target=asked.target, penalty=penalty, **options)
     else:
         record = fit_generalized(table, target=asked.target, loss=make_loss(loss), penalty=penalty, **options)
+    record = as_shown(record)
     seconds = {"read": 0.0, "solve": time.perf_counter() - began}
     notes = [f"{record.statistics['jobs']} jobs", *schema_notes(record.schema), *alias_notes(record)]
     return Fitted(record, record.statistics["n"], record.targets[0], loss, asked.penalty, alpha, notes, seconds)

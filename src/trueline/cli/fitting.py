@@ -263,7 +263,7 @@ def solved(asked: Asked, moments: Any, began: float, copies: Any = None) -> Fitt
     notes = fold_notes(asked.folds, [part.n for part in moments.parts.values()], copies=copies)
     alpha = None
     if asked.penalty == "none":
-        record = fit_least_squares(moments, fit_intercept=moments.intercept)
+        record = fit_least_squares(moments, fit_intercept=moments.intercept, rank="drop")
         rows, curves, paths, line = compared(moments)
         notes += [line] if line else []
     else:
@@ -293,6 +293,16 @@ def schema_notes(schema: Any) -> list[str]:
     if schema.duplicates:
         notes.append("columns that repeat another: " + ", ".join(f"{b} = {a}" for a, b in schema.duplicates[:3]))
     return notes
+
+
+def as_shown(record: Any) -> Any:
+    """The same fit with coefficient 0 for terms without an estimate: the table then shows the model that predicts."""
+    estimates = record.statistics.get("estimates")
+    if estimates is None or np.ndim(record.coef) == 2:  # the table of several classes shows their own coefficients
+        return record
+    shown = np.nan_to_num(estimates)
+    constant = int(record.statistics.get("fit_intercept", True))
+    return dataclasses.replace(record, coef=shown[constant:], intercept=float(shown[0]) if constant else 0.0)
 
 
 def alias_notes(record: Any) -> list[str]:
@@ -341,6 +351,7 @@ def from_rows(asked: Asked, encoder: Any, blocks: Iterator[Any], began: float) -
             where=asked.target,
         )
     record, alpha, rows, curves = fit_rows(asked, loss, X, y, weights, folds, schema)
+    record = as_shown(record)
     notes += alias_notes(record)
     done = time.perf_counter()
     chosen = np.linspace(0, len(X) - 1, min(len(X), asked.sample)).astype(int)

@@ -95,25 +95,44 @@ def one_fit(asked: Any, loss: str, X: np.ndarray, y: np.ndarray, weights: Any, s
             target=asked.target,
             schema=schema,
         )
-    from ..estimators.minimize import minimize
-    from ..model.iterated import objective_of, penalty_of
-    from ..model.linear import LinearModel
+    from ..model.iterated import fit_generalized, penalty_of
     from ..parts.losses import loss as loss_part
 
-    if loss_is_sign(loss) and len(np.unique(y)) > 2:
-        raise UsageError(
-            f"the {loss} loss takes two classes, and {asked.target!r} has {len(np.unique(y))}; use --loss logistic",
-            where="loss",
-        )
     part, penalty, start = loss_part(loss), penalty_of(alpha, ratio), None
     if loss == "huber":
         start, delta = least_squares_start(X, y, schema.intercept)
         part = loss_part("huber", delta=delta)
-    solution = minimize(
-        X, y, loss=part, penalty=penalty, intercept=schema.intercept, sample_weight=weights, start=start
+    if loss_is_sign(loss):
+        return _margin_fit(asked, loss, X, y, weights, schema, (part, penalty))
+    return fit_generalized(
+        X,
+        y,
+        loss=part,
+        penalty=penalty,
+        fit_intercept=schema.intercept,
+        sample_weight=weights,
+        start=start,
+        terms=schema.terms,
+        target=asked.target,
+        schema=schema,
     )
-    classes = () if solution.classes is None else tuple(solution.classes.tolist())
-    link = "sign" if classes else "log" if loss == "poisson" else "identity"
+
+
+def _margin_fit(
+    asked: Any, loss: str, X: np.ndarray, y: np.ndarray, weights: Any, schema: Any, terms: tuple[Any, Any]
+) -> Any:
+    """The record of a loss of signs, for two classes: ``terms`` are the loss and the penalty."""
+    from ..estimators.minimize import minimize
+    from ..model.iterated import objective_of
+    from ..model.linear import LinearModel
+
+    if len(np.unique(y)) > 2:
+        raise UsageError(
+            f"the {loss} loss takes two classes, and {asked.target!r} has {len(np.unique(y))}; use --loss logistic",
+            where="loss",
+        )
+    part, penalty = terms
+    solution = minimize(X, y, loss=part, penalty=penalty, intercept=schema.intercept, sample_weight=weights)
     statistics = {
         "family": loss, "n": len(X), "fit_intercept": schema.intercept, "method": solution.method, "iterations": len(solution.trace) - 1,
         "objective": objective_of(part, penalty, fit_intercept=schema.intercept),
@@ -124,8 +143,8 @@ def one_fit(asked: Any, loss: str, X: np.ndarray, y: np.ndarray, weights: Any, s
         solution.intercept,
         (asked.target,),
         schema,
-        link,
-        classes,
+        "sign",
+        tuple(solution.classes.tolist()),
         solution.certificate,
         statistics,
     )
