@@ -81,7 +81,7 @@ COMMANDS: dict[str, list[Case]] = {
         Stream("stream", "-t GRADE"),
     ],
     "iris": [
-        Fit("softmax", "-t flower --penalty ridge --alpha 0.1", tolerance=GAP, exports=EVERY, evaluate=True, load=True),
+        Fit("softmax", "-t flower --penalty ridge --alpha 0.1", tolerance=PATH, exports=EVERY, evaluate=True, load=True),
         Fit("two of three", "-t flower --where \"flower <> 'setosa'\"", tolerance=1e-6),
         Fit("lasso", "-t flower --penalty lasso --alpha 0.05", tolerance=GAP),
         Stream("stream", "-t flower"),

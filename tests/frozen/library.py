@@ -112,7 +112,7 @@ LIBRARY: dict[str, dict[str, Call]] = {
         "boosting": (lambda t: fitted(tl.AdaBoost(rounds=5), t.X("GPA", "TUCE", "PSI"), t["GRADE"]), 1e-8),
     },
     "iris": {
-        "softmax": (lambda t: fitted(tl.LogisticRegression(C=1.0), t.X("sepal_length", "petal_width"), t["flower"]), 1e-4),
+        "softmax": (lambda t: fitted(tl.LogisticRegression(C=1.0), t.X("sepal_length", "petal_width"), t["flower"]), PATH),
         "one against the rest": (lambda t: fitted(tl.LinearSVC(C=0.1), t.X("sepal_length", "petal_width"), t["flower"]), 1e-5),
         "generative": (lambda t: fitted(tl.GenerativeClassifier("gaussian"), t.X("sepal_length", "petal_width"), t["flower"]), 1e-8),
         "table of every class": (lambda t: {"std_errors": summary_errors(tl.LogisticRegression(C=np.inf).fit(t.X("sepal_length", "sepal_width"), t["flower"]).summary())}, 1e-5),

@@ -54,6 +54,7 @@ METHODS: dict[str, Method] = {
 }
 POLISHED = 2_000_000  # entries up to which Newton's last step is followed by as many as it takes
 POLISH, POLISH_LARGE = 8, 2  # such steps at most: a curvature that the last step has changed squares no error
+POLISH_QUASI = 10  # of quasi-Newton steps, each of which gains about a digit of the objective
 VERTEX = 12  # steps of interior point that may follow, to end on a vertex with true zeros
 LARGEST_PROGRAM = 300  # parameters beyond which a dual coordinate epoch is cheaper than an interior-point matrix
 FAR = 3.0  # deltas that most targets must be away from their middle for Huber's loss to count as one with corners
@@ -264,6 +265,8 @@ def _polish(method: str, risk: Risk) -> int:
     """How many steps may follow the one that met the stop rule."""
     if method == "interior":
         return VERTEX
+    if method == "owlqn" and getattr(risk.loss, "name", "") == "softmax" and risk.penalty.smooth:
+        return POLISH_QUASI
     if method not in ("newton", "irls"):
         return 0
     return POLISH if risk.design.n * risk.size <= POLISHED else POLISH_LARGE

@@ -339,7 +339,7 @@ def run(
     """Drive a method until its stop rule holds, it ends, its iterations run out, or Ctrl-C.
 
     ``every`` says how often a dual point is formed (it may cost a pass); the trace has every iteration. Up to ``polish``
-    steps follow the one that met the rule: where a step squares the error, they give all the digits. With ``decrement``
+    steps follow the one that met the rule: where steps converge faster than linearly, they give the digits. With ``decrement``
     the certificate states Newton's, by the Hessian of the point returned.
     """
     check_stop(stop)
@@ -396,12 +396,13 @@ def run(
                 decrease = (last - objective) / max(abs(objective), 1e-3 * abs(null), 1e-300)
             last = objective
             if holds(point, gap, decrease):
-                if best is not point:
+                ends = stop != "gap" or polish == 0 or iteration >= max_iter or point.finished
+                if best is not point and (ends or every == 1):  # where a dual point is dear, only the last has one
                     certify(point)
                 if stop != "gap":  # the point returned is the one at which the rule holds
                     best, best_norm = point, norm_of(point)
                 reason = stop
-                if stop != "gap" or polish == 0 or iteration >= max_iter or point.finished:
+                if ends:
                     break
                 polish -= 1
             if iteration >= max_iter:
