@@ -221,11 +221,16 @@ def test_a_separable_logistic_withholds_its_table():
     y = (X[:, 0] > 0.1).astype(int)
     with pytest.warns(UserWarning, match="separable"):
         summary = tl.LogisticRegression(C=np.inf).fit(X, y).summary()
-    assert "separable" in summary.withheld
+    assert (
+        "separable" in summary.withheld and np.isnan(summary.std_errors).all() and np.isfinite(summary.estimates).all()
+    )
     assert np.isnan(summary.p_values).all() and "Pr(>|z|)" not in str(summary)
     three = np.digitize(X[:, 0], [-0.4, 0.6])
     with pytest.warns(UserWarning, match="separable"):
-        assert "separable" in tl.LogisticRegression(C=np.inf).fit(X, three).summary().withheld
+        several = tl.LogisticRegression(C=np.inf).fit(X, three).summary()
+    assert "separable" in several.withheld and np.isnan(several.std_errors).all()
+    # Curvatures that vanish make no column depend on another.
+    assert np.isfinite(several.estimates).all() and not several.notes
 
 
 def test_shrinking_is_said_only_of_what_is_penalised():

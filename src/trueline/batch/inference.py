@@ -303,7 +303,7 @@ def multinomial_figures(risk: Any, point: Point, weights: np.ndarray, *, errors:
             information = risk.loss_hessian(point)[risk.design.size :, risk.design.size :] * total
             result["covariance"] = _intercept_first(risk, _in_user_units(risk, _inverse(risk, information)))
             theta = point.theta.reshape(risk.classes, -1)
-            aliased = alias_figures(risk, information[: risk.design.size, : risk.design.size], theta[1:] - theta[0])
+            aliased = alias_figures(risk, risk.design.hessian(risk.c), theta[1:] - theta[0])
             if aliased:
                 result |= aliased | criteria(-total * point.loss, (risk.classes - 1) * aliased["rank"], total)
     return result

@@ -281,6 +281,7 @@ def _asymptotic(model: LinearModel, level: float, target: Any, robust: str | Non
     if not withheld and not np.isfinite(spread[estimable]).all():
         withheld = "the columns are linearly dependent, or too few rows are left to judge the errors by"
     blank = np.full(len(names), np.nan)
+    spread = blank if withheld else spread
     freedom, kind = math.inf, "z"
     if s["family"] in ("quantile", "absolute"):
         freedom, kind = float(s["n"]) - len(names), "t"

@@ -19,6 +19,7 @@ from ..batch.gradient import Patience, full_gradient, rounding
 from ..batch.methods import advised, make_penalty
 from ..batch.newton import SHARP
 from ..batch.risk import Point, Risk, run
+from ..certify.records import Status
 from ..errors import UsageError
 from ..onepass.moments import Moments
 from .looking import constant
@@ -237,7 +238,8 @@ def minimise(
 
         order = np.roll(np.arange(design.size), int(fit_intercept))
         statistics["covariance"] = covariance(risk, outcome.point, total)[np.ix_(order, order)]
-        statistics |= alias_figures(risk, risk.loss_hessian(outcome.point), outcome.point.theta)
+        if outcome.certificate.status is not Status.DEGENERATE:  # where curvatures vanish, columns only seem to depend
+            statistics |= alias_figures(risk, risk.loss_hessian(outcome.point), outcome.point.theta)
     return Fit(coef, intercept, moments, classes, outcome.certificate, statistics)
 
 
