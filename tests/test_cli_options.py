@@ -271,3 +271,14 @@ def test_the_other_commands_show_what_their_options_say(name, folder, capsys):
     for option, value in shown.items():
         if value is not None:
             judged(capsys, folder, command, option, value, WRITES if value == "PATH" else CHANGES)
+
+
+@pytest.mark.parametrize("learner", ["recursive", "perceptron"])
+def test_a_resumed_learner_without_a_rate_refuses_one(learner, tmp_path, capsys):
+    target = ["no", "yes"] * 10 if learner == "perceptron" else range(20)
+    pl.DataFrame({"x": [float(k % 7) for k in range(20)], "y": target}).write_csv(tmp_path / "t.csv")
+    path = tmp_path / "m.tl"
+    assert run(capsys, "stream", tmp_path / "t.csv", "-t", "y", "--learner", learner, "--save", path, "-q")[0] == 0
+    code, _, err = run(capsys, "stream", tmp_path / "t.csv", "--resume", path, "--rate", "0.3")
+    assert code == 2 and "no rate to choose" in err
+    assert run(capsys, "stream", tmp_path / "t.csv", "--resume", path, "--rate", "auto", "-q")[0] == 0

@@ -36,12 +36,20 @@ LEARNERS = {
     "winnow": Learner("signed", None, "perceptron", True),
 }
 
+WITHOUT_RATE = ("perceptron", "recursive")
+
 
 def known(name: str) -> Learner:
     """The learner of this name."""
     if name not in LEARNERS:
         raise UsageError(f"there is no learner {name!r}{nearest(name, LEARNERS)}", where="learner")
     return LEARNERS[name]
+
+
+def check_rate(name: str, rate: str) -> None:
+    """Refuse a rate for a learner that has none."""
+    if rate != "auto" and name in WITHOUT_RATE:
+        raise UsageError(f"the learner {name!r} has no rate to choose; leave --rate out", where="rate")
 
 
 def make(
@@ -68,8 +76,7 @@ def make(
         if not intercept:
             return single(own, ALONE, None, classes, names, certificate=certificate, intercept=False)
         return mixture(classes, names, certificate)
-    if rate != "auto" and (chosen.geometry == "recursive" or name == "perceptron"):
-        raise UsageError(f"the learner {name!r} has no rate to choose; leave --rate out", where="rate")
+    check_rate(name, rate)
     if chosen.geometry == "recursive":
         return recursive(names, certificate, intercept)
     step = 1.0 if name == "perceptron" else None if rate == "auto" else as_rate(rate)

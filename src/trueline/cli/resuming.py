@@ -6,6 +6,7 @@ from typing import Any
 
 from ..errors import UsageError
 from .command import given
+from .learners import WITHOUT_RATE, as_rate, check_rate
 
 
 def check_resumed(
@@ -29,8 +30,10 @@ def check_resumed(
     _same("target", target, state.target, path)
     _same("loss", loss, _loss(state), path)
     _same("format", form, state.form or "a table", path)
-    if given("--rate") and state.learner not in ("perceptron", "recursive"):  # these two have no rate to choose
-        _same_rate(rate, record, path)
+    if given("--rate"):
+        check_rate(state.learner, rate)
+        if state.learner not in WITHOUT_RATE:
+            _same_rate(rate, record, path)
     if schema is not None:
         _same("missing", missing if given("--missing") else None, schema.missing, path)
         if features is not None and set(features) != set(schema.names):
@@ -61,8 +64,6 @@ def _same(option: str, asked: str | None, has: Any, path: str) -> None:
 
 
 def _same_rate(rate: str, record: Any, path: str) -> None:
-    from .learners import as_rate
-
     own = float(record.rate.base) if record.kind == "online" else None  # None: it finds its own
     asked = None if rate == "auto" else as_rate(rate)
     if asked != own:
