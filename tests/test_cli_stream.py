@@ -184,3 +184,22 @@ def test_ctrl_c_within_a_block_loses_nothing_of_it(capsys, table, tmp_path, monk
     monkeypatch.undo()
     assert result(capsys, "inspect", tmp_path / "m.tl")["n"] == sum(seen)
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+@pytest.mark.parametrize("learner", ["gradient", "normalised", "implicit", "adagrad"])
+def test_the_loss_of_counts_is_of_their_log_means(learner, capsys, tmp_path):
+    rng = np.random.default_rng(5)
+    a, b = 4 + 0.5 * rng.normal(size=300), rng.normal(size=300)
+    y = rng.poisson(np.exp(0.3 * b + 0.5))
+    pl.DataFrame({"a": a, "b": b, "y": y}).write_csv(tmp_path / "t.csv")
+    paths = tmp_path / "m.tl", tmp_path / "p.csv"
+    options = ["--loss", "poisson", "--learner", learner, "--save", paths[0], "-p", paths[1], "--json"]
+    code, out, err = run(capsys, "stream", tmp_path / "t.csv", "-t", "y", *options)
+    assert code == 0, err
+    means = np.maximum(pl.read_csv(paths[1])["prediction"].to_numpy(), 1e-300)
+    last = json.loads(out.splitlines()[-1])
+    expected = float((means - y * np.log(means)).sum())
+    assert last["certificate"]["loss"] == pytest.approx(expected, rel=1e-9, abs=1e-9)
+    code, out, err = run(capsys, "verify", paths[0], tmp_path / "t.csv", "--json")
+    checks = {check["claim"]: check for check in json.loads(out)["checks"]}
+    assert checks["loss"]["held"], checks["loss"]

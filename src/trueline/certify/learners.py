@@ -14,6 +14,8 @@ import numpy as np
 from .checker import Claims, loss_of, regret
 from .statement import Given, Rows, Rule
 
+LOG_LINK = ("poisson", "gamma", "tweedie")
+
 
 def plain(record: Any) -> bool:
     """Whether it learns one example at a time without a penalty."""
@@ -47,6 +49,7 @@ def _suffered(record: Any, rule: Rule, X: Rows, y: Rows, c: Rows, replay: Any) -
         return float(-c @ np.log(p)), None
     if sign or (replay is None and record.kind == "online"):  # what it predicts does not show each class's own loss
         return float(learner.certificate().loss), None
+    s = np.log(np.maximum(s, 1e-300)) if rule.loss in LOG_LINK else s  # it predicts means, and the loss is of scores
     unit = 2.0 if rule.loss == "squared" else 1.0
     return float(unit * c @ loss_of(rule.loss, rule.f, s, t)[0]), t.astype(float)
 
