@@ -45,8 +45,8 @@ TEXT = (
 LITTLE = (
     "tests/test_cli.py", "tests/test_cli_stream.py", "tests/test_linear_estimators.py", "tests/test_online_files.py",
 )  # fmt: skip
-# scikit-learn's own checks, browsers and measurements of memory say the same in every environment.
-LEFT_OUT = "not check_estimator and not conforms and not scikit_learn and not browser and not memory and not plain and not served and not drifting"
+# scikit-learn's own checks, browsers, measurements of memory and the longest frozen tables say the same in every environment.
+LEFT_OUT = "not check_estimator and not conforms and not scikit_learn and not browser and not memory and not plain and not ab_test and not served and not sound and not drifting"
 
 
 class Environment(NamedTuple):
