@@ -103,3 +103,18 @@ def test_scan_command_line_files_and_exports_have_all_of_them(tmp_path):
     base.executemany("INSERT INTO data VALUES (?, ?)", table.rows())
     result = base.execute((tmp_path / "e.sql").read_text()).fetchall()
     np.testing.assert_allclose([row[0] for row in result], wanted, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("formula", "terms"),
+    [
+        ("y ~ z*x + x*z", ["z", "x", "z:x"]),
+        ("y ~ log(x):z + z:log(x) + x:z", ["log(x):z", "x:z"]),
+        ("y ~ x:x:z + x:z:x + x:z:z", ["x:x:z", "x:z:z"]),
+    ],
+)
+def test_a_product_is_one_term_in_any_order_of_its_factors(formula, terms):
+    rng = np.random.default_rng(8)
+    x, z = rng.uniform(1, 3, size=(2, 40))
+    moments = tl.scan({"x": x, "z": z, "y": x * z + rng.normal(size=40)}, formula=formula)
+    assert list(moments.schema.terms) == terms

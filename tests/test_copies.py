@@ -184,3 +184,32 @@ def test_unequal_folds_and_a_full_table_are_warned_of(monkeypatch, tmp_path, cap
     titanic().write_csv(tmp_path / "t.csv")
     notes = result(capsys, "fit", tmp_path / "t.csv", "-t", "survived", "--penalty", "ridge")["notes"]
     assert any("some repeat" in note for note in notes)
+
+
+def test_compare_notes_unequal_folds_and_a_full_table_as_fit_does(monkeypatch, tmp_path, capsys):
+    monkeypatch.setattr(copies, "MOST", 8)
+    as_numbers(titanic(), "survived").write_csv(tmp_path / "t.csv")
+    found = {
+        command: result(capsys, command, tmp_path / "t.csv", "-t", "survived", *beside)["notes"]
+        for command, beside in (("fit", ["--loss", "squared"]), ("compare", []))
+    }
+    for notes in found.values():
+        assert any("some repeat" in note for note in notes)
+        assert any("the largest of 5 folds" in note for note in notes)
+
+
+@pytest.mark.parametrize("partitions", [[2201], [500, 1, 700, 600, 400]])
+def test_a_full_table_of_a_partition_is_told_to_the_caller(partitions, monkeypatch, tmp_path, capsys):
+    """Not in the log of a worker: the statistic carries it through every merge, and the command line prints it."""
+    dask = pytest.importorskip("dask")
+    from clusters import split
+
+    table = as_numbers(titanic(), "survived")
+    monkeypatch.setattr(copies, "MOST", 8)
+    with dask.config.set(scheduler="synchronous"):
+        with pytest.warns(UserWarning, match="different rows, and some repeat") as found:
+            tl.scan(split(table.to_pandas(), partitions), target="survived")
+        assert sum("some repeat" in str(one.message) for one in found) == 1
+        table.write_parquet(tmp_path / "t.parquet")
+        words = ["fit", tmp_path / "t.parquet", "-t", "survived", "--loss", "squared", "--engine", "dask"]
+        assert any("some repeat" in note for note in result(capsys, *words)["notes"])

@@ -253,3 +253,33 @@ def test_rivers_own_evaluation_takes_the_estimators_as_the_page_says():
         else:
             exec(line, found)
     assert len(printed) == 2
+
+
+DICT_LEARNERS = {
+    "the default": tl.OnlineRegressor,
+    "one rate": lambda: tl.WidrowHoff(rate=1e-40),
+    "several rates": lambda: tl.OnlineRegressor(geometry="additive", rate="auto"),
+    "recursive": tl.RecursiveLeastSquares,
+    "network": lambda: tl.NeuralNetwork(hidden=(2,)),
+}
+
+
+@pytest.mark.parametrize("learner", DICT_LEARNERS)
+def test_whole_numbers_that_would_be_rounded_are_refused_by_every_learner(learner):
+    """At the first example and later, where a dict like the last one takes a shorter way; nothing is learned from it."""
+    model = DICT_LEARNERS[learner]()
+    for seen in (0, 1, 2, 5):
+        while seen and model.record_.examples < seen:
+            model.learn_one({"x": 0.5, "id": 3}, 1.0)
+        for bad in (2**53 + 1, -(2**53) - 1, 10**400):
+            with pytest.raises(DataError, match=r"'id'.*(would round|too large)"):
+                model.learn_one({"x": 0.5, "id": bad}, 1.0)
+        if seen:
+            with pytest.raises(DataError, match="'id'"):
+                model.predict_one({"x": 0.5, "id": 2**53 + 1})
+            with pytest.raises(DataError, match="would round"):
+                model.learn_one({"x": 0.5, "id": 3}, 2**53 + 1)
+            assert model.record_.examples == seen
+    model.learn_one({"x": 0.5, "id": 2**60}, 1.0)
+    model.learn_one({"x": 0.5, "id": float(2**60 + 2**9)}, 1.0)
+    assert model.record_.examples == 7

@@ -27,6 +27,7 @@ from functools import cache
 from typing import Any
 
 from . import _jit
+from .data.rounding import EXACT
 
 
 def usable() -> bool:
@@ -119,6 +120,14 @@ def register() -> None:
                 builder.if_then(cgutils.is_not_null(builder, api.err_occurred()), likely=False),
             ):
                 api.err_clear()
+                refuse()
+            # Whole numbers that float64 may have rounded are looked at where there are words for them.
+            size_of = builder.select(
+                builder.fcmp_ordered("<", number, ir.Constant(number.type, 0.0)), builder.fneg(number), number
+            )
+            with builder.if_then(
+                builder.fcmp_ordered(">=", size_of, ir.Constant(number.type, float(EXACT))), likely=False
+            ):
                 refuse()
             builder.store(number, place)
 

@@ -53,6 +53,7 @@ class Task:
     labels: np.ndarray | None  # the classes, in order; None for numbers
     codes: np.ndarray
     places: np.ndarray
+    notes: list[str]  # what the reader should know of the columns and the folds
 
     @property
     def parts(self) -> Iterator[np.ndarray]:
@@ -95,7 +96,7 @@ def compared(
             del found["wrong"]
     return {
         "n": len(task.X), "target": target, "columns": task.schema.detected,
-        "notes": [line for line in (task.schema.told_columns(), task.schema.told_missing()) if line], "task": "regression" if kinds is None else "two classes" if kinds == 2 else f"{kinds} classes",
+        "notes": task.notes, "task": "regression" if kinds is None else "two classes" if kinds == 2 else f"{kinds} classes",
         "measure": "root mean squared error" if kinds is None else "log loss", "methods": rows,
         "best": [one["method"] for one in rows if one["tied_for_best"]],
     }  # fmt: skip
@@ -115,9 +116,12 @@ def read(asked: Asked) -> Task:
             f"{len(X)} row{'s' * (len(X) != 1)} are too few to leave some out and compare what predicts them",
             where="data",
         )
-    classes = encoder.schema.target_kind in ("category", "boolean") or bool(np.isin(y, (0.0, 1.0)).all())
+    schema = encoder.schema
+    notes = [line for line in (schema.told_columns(), schema.told_missing()) if line]
+    notes += encoder.rule.notes(np.bincount(places).tolist(), encoder.copies)
+    classes = schema.target_kind in ("category", "boolean") or bool(np.isin(y, (0.0, 1.0)).all())
     if not classes:
-        return Task(asked, encoder.schema, X, y, None, y, places)
+        return Task(asked, schema, X, y, None, y, places, notes)
     y = labels_of(encoder, y)
     labels, codes = np.unique(y, return_inverse=True)
     if not 2 <= len(labels) <= MOST:
@@ -125,7 +129,7 @@ def read(asked: Asked) -> Task:
             f"{asked.target!r} has {len(labels):,} label{'s' * (len(labels) != 1)}; compare takes numbers, or 2 to {MOST} labels",
             where=asked.target,
         )
-    return Task(asked, encoder.schema, X, y, labels, codes, places)
+    return Task(asked, schema, X, y, labels, codes, places, notes)
 
 
 def row(method: Method, sizes: list[int], root: bool) -> dict[str, Any]:

@@ -265,15 +265,16 @@ def fit_elsewhere(
         options: dict[str, Any] = {name: getattr(asked, name) for name in ENCODED}
         if asked.loss in SEVERAL:
             return _by_jobs(asked, table, str(asked.loss), options, began)
-        from ..scale.cluster import scan, text_target
+        from ..scale.cluster import scan_with_notes, text_target
 
         if asked.loss is None and text_target(table, asked.target):
             return _by_jobs(asked, table, "logistic", options, began)
-        moments = scan(table, target=asked.target, folds=asked.folds, sample=asked.sample, **options).designed()
+        moments, notes = scan_with_notes(table, target=asked.target, folds=asked.folds, sample=asked.sample, **options)
+        moments = moments.designed()
         asked.target = moments.targets[0]
         if asked.loss is None and _zero_or_one(moments):
             return _by_jobs(asked, table, "logistic", options, began)
-        return solved(asked, moments, began)
+        return solved(asked, moments, began, notes)
 
 
 def _zero_or_one(moments: Any) -> bool:

@@ -246,12 +246,12 @@ def from_moments(asked: Asked, encoder: Any, blocks: Iterator[Any], began: float
             )
         blocks = itertools.chain([first], blocks)
     moments = Moments.from_blocks(blocks, targets=targets, sample=asked.sample, schema=lambda: encoder.schema)
-    return solved(asked, moments.designed(), began, encoder.copies)
+    notes = encoder.rule.notes([part.n for part in moments.parts.values()], encoder.copies)
+    return solved(asked, moments.designed(), began, notes)
 
 
-def solved(asked: Asked, moments: Any, began: float, copies: Any = None) -> Fitted:
-    """What moments in the final terms say."""
-    from ..data.folds import fold_notes
+def solved(asked: Asked, moments: Any, began: float, notes: list[str]) -> Fitted:
+    """What moments in the final terms say; ``notes`` are those about their folds."""
     from ..model.closed import fit_least_squares
     from .penalised import compared, penalised
 
@@ -260,12 +260,11 @@ def solved(asked: Asked, moments: Any, began: float, copies: Any = None) -> Fitt
     part = moments.total
     d = len(moments.terms)
     spread = np.sqrt(np.maximum(np.diagonal(part.products[0])[:d], 0.0) / part.weight[0])
-    notes = fold_notes(asked.folds, [part.n for part in moments.parts.values()], copies=copies)
     alpha = None
     if asked.penalty == "none":
         record = fit_least_squares(moments, fit_intercept=moments.intercept, rank="drop")
         rows, curves, paths, line = compared(moments)
-        notes += [line] if line else []
+        notes = [*notes, line] if line else notes
     else:
         record, alpha, rows, curves, paths = penalised(moments, asked)
     done = time.perf_counter()

@@ -28,6 +28,11 @@ class Copies:
         self._keys = np.zeros(_FIRST, dtype=np.uint64)  # 0 is a free slot
         self._counts = np.zeros(_FIRST, dtype=np.int64)
 
+    @property
+    def crowded(self) -> bool:
+        """Whether the table is full while rows repeat: copies that are not counted then share a fold."""
+        return bool(self.uncounted and self.repeated)
+
     def before(self, hashes: np.ndarray) -> np.ndarray:
         """For each row, how many rows of the same hash came before it."""
         keys = np.maximum(hashes, np.uint64(1))

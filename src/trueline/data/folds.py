@@ -228,7 +228,7 @@ class FoldRule:
 
     def notes(self, sizes: Sequence[int], copies: Copies | None = None) -> list[str]:
         """What is wrong with folds of so many rows each, in sentences."""
-        return fold_notes(self.count, sizes, self.group, copies)
+        return fold_notes(self.count, sizes, self.group, copies is not None and copies.crowded)
 
     def by_group(self, series: pl.Series) -> np.ndarray:
         """One fold for all rows of a group."""
@@ -249,8 +249,8 @@ class FoldRule:
         return np.minimum(place * self.count // total, self.count - 1)
 
 
-def fold_notes(folds: int, sizes: Sequence[int], group: str | None = None, copies: Copies | None = None) -> list[str]:
-    """What is wrong with folds of so many rows each, in sentences.
+def fold_notes(folds: int, sizes: Sequence[int], group: str | None = None, crowded: bool = False) -> list[str]:
+    """What is wrong with folds of so many rows each, in sentences; ``crowded`` as :class:`Copies` says it.
 
     >>> fold_notes(5, [20, 22, 18, 25, 15]), fold_notes(5, [60, 10, 10, 10, 10])[0][:47]
     ([], 'the largest of 5 folds has 60 of 100 rows, so t')
@@ -264,7 +264,7 @@ def fold_notes(folds: int, sizes: Sequence[int], group: str | None = None, copie
             f"the largest of {folds} folds has {largest:,} of {n:,} rows, so that cross-validated errors may mislead: {cause}; "
             f"choose another number of folds{' or another group' if group else ''}"
         )
-    if copies is not None and copies.uncounted and copies.repeated:
+    if crowded:
         result.append(
             f"there are more than {MOST:,} different rows, and some repeat: copies of the others share a fold, so that "
             "cross-validated errors may mislead; scan fewer columns, or name a group column that decides the folds"

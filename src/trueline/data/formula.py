@@ -12,7 +12,8 @@ import ast
 import dataclasses
 import functools
 import re
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from fractions import Fraction
 from typing import Any, ClassVar
 
@@ -73,7 +74,7 @@ class Formula:
                 products.append(product)
         if not products:
             raise UsageError("the formula has no term left", where="formula")
-        return dataclasses.replace(self, products=tuple(products))
+        return dataclasses.replace(self, products=_each_once(products))
 
     @property
     def fixed(self) -> bool:
@@ -281,6 +282,14 @@ class FittedBasis:
         return cls(Formula.from_dict(meta["formula"]), tuple(meta["names"]), bool(meta["named"]))
 
 
+def _each_once(products: Iterable[tuple[Function, ...]]) -> tuple[tuple[Function, ...], ...]:
+    """The different products, as first written: x:z and z:x are one term."""
+    made: dict[frozenset[tuple[Function, int]], tuple[Function, ...]] = {}
+    for product in products:
+        made.setdefault(frozenset(Counter(product).items()), product)
+    return tuple(made.values())
+
+
 def _exact(number: Any) -> Fraction:
     return number if isinstance(number, Fraction) else Fraction(float(number))
 
@@ -355,12 +364,12 @@ class _Parser:
         added: list[tuple[Function, ...]] = []
         removed: list[str] = []
         self._sum(self.tree, 1, added, removed)
-        products = dict.fromkeys(
+        products = _each_once(
             p for p in added if not (len(p) == 1 and p[0].column in removed and type(p[0]) is Identity)
         )
         if not products:
             raise self._refuse("it names no term")
-        return Formula(tuple(products), self.target, self.intercept, tuple(removed))
+        return Formula(products, self.target, self.intercept, tuple(removed))
 
     def _sum(self, node: ast.expr, sign: int, added: list[tuple[Function, ...]], removed: list[str]) -> None:
         if isinstance(node, ast.BinOp) and isinstance(node.op, (ast.Add, ast.Sub)):

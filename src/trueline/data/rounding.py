@@ -6,7 +6,7 @@ A number written with a decimal point or an exponent is a decimal, and rounded l
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -53,6 +53,16 @@ def refuse_rounded(series: pl.Series, row: int, describe: str) -> None:
     if bad.any():
         at = int(bad.arg_max() or 0)
         raise rounded(series.name, series[at], f"in row {row + at + 1} of {describe}")
+
+
+def refuse_rounded_fields(features: Mapping[Any, Any]) -> None:
+    """The same for one example of named features.
+
+    >>> refuse_rounded_fields({"id": 2**53, "x": 1e300})
+    """
+    for name, value in features.items():
+        if type(value) is int and not -EXACT <= value <= EXACT and not exact(value):
+            raise rounded(str(name), value, "of this row")
 
 
 def refuse_integers(values: Any, names: Sequence[str], what: str) -> None:

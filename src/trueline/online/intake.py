@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from ..data.refusals import in_words, unusable
+from ..data.rounding import EXACT, refuse_rounded_fields
 from ..errors import DataError
 from .inputs import check_width, codes, matrix, named, targets, weights
 
@@ -89,6 +90,7 @@ class Intake:
         fast = self._plain_row(features)
         if fast is not None:
             return fast
+        refuse_rounded_fields(features)
         indices: list[int] = []
         values: list[float] = []
         new: dict[str, int] = {}
@@ -123,9 +125,15 @@ class Intake:
             indices = [self.known[name] for name in features]
         except KeyError:
             return None
-        values = np.array(list(features.values()), dtype=np.float64)
-        if not np.abs(values).max(initial=0.0) <= LIMIT:
+        try:
+            values = np.array(list(features.values()), dtype=np.float64)
+        except OverflowError:
             return None
+        largest = np.abs(values).max(initial=0.0)
+        if not largest <= LIMIT:
+            return None
+        if largest >= EXACT:
+            refuse_rounded_fields(features)
         return _row(values, indices, self.width)
 
     def accept(self, block: Block) -> None:

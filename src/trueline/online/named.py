@@ -17,6 +17,7 @@ import numpy as np
 
 from .._dicts import doubles, holding, indices, read_dict, usable, words
 from .._jit import direct, teach
+from ..data.rounding import EXACT, refuse_rounded_fields
 from ..data.rows import Dense, Sparse
 from ..errors import DataError
 from . import state as s
@@ -172,3 +173,5 @@ class Layout:
                     raise DataError(
                         f"feature {name!r} is too large for a float; give finite numbers", where=str(name)
                     ) from None
+        if np.abs(self.values).max(initial=0.0) >= EXACT:
+            refuse_rounded_fields(features)

@@ -15,12 +15,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .._jit import direct
+from ..data.rounding import EXACT
 from . import regress as numbers
 from .intake import LIMIT
 
 if TYPE_CHECKING:
     from .mixture import MixtureModel
 
+_SURE = float(EXACT) ** 2  # below this sum of squares, float64 has rounded no whole number
 PLAIN_NUMBERS = (float, int, bool, np.float64)
 
 
@@ -59,7 +61,9 @@ class Seat:
             self.pack(values, 0, *self.take(features))
         except (KeyError, struct.error, OverflowError):
             return False
-        return bool(values.dot(values) <= LIMIT)  # NaN fails too; larger ones may be good, and are asked at length
+        # NaN fails too; larger ones may be good, and are asked at length, as are whole numbers beyond what float64 holds.
+        squares = values.dot(values)
+        return bool(squares < _SURE or (squares <= LIMIT and int not in map(type, features.values())))
 
 
 def offer_seat(model: MixtureModel, features: dict[str, Any]) -> None:
@@ -79,7 +83,9 @@ def offer_seat(model: MixtureModel, features: dict[str, Any]) -> None:
 
 def number(label: Any) -> float | None:
     """A label as a float, or None if it must be looked at."""
-    return label if type(label) is float else float(label) if type(label) in PLAIN_NUMBERS else None
+    if type(label) is float:
+        return label
+    return float(label) if type(label) in PLAIN_NUMBERS and -EXACT <= label <= EXACT else None
 
 
 def learn_seated(model: MixtureModel, seat: Seat, features: dict[str, Any], label: Any) -> Any:

@@ -53,9 +53,7 @@ class Scan:
         if encoder is None:
             return statistic.NOTHING
         moments = statistic.moments_of(encoder, digits=self.digits, sample=self.sample)
-        for note in [] if encoder.rule is None else encoder.rule.notes([], encoder.copies):
-            warn_caller(note, UserWarning)  # in the worker's log
-        return statistic.pack(moments)
+        return statistic.pack(moments, crowded=encoder.rule is not None and encoder.copies.crowded)
 
     def merge(self, answers: Sequence[bytes]) -> bytes:
         return statistic.merge(answers)
@@ -72,18 +70,35 @@ def scan(
     **options: Any,
 ) -> Moments:
     """One job: every partition to its moments, merged in a tree; options as for ``tl.scan``."""
+    result, notes = scan_with_notes(source, target=target, folds=folds, digits=digits, sample=sample, y=y, **options)
+    for note in notes:
+        warn_caller(note, UserWarning)
+    return result
+
+
+def scan_with_notes(
+    source: Any,
+    *,
+    target: str | None,
+    folds: int | str | None,
+    digits: float | str = "auto",
+    sample: int,
+    y: Any = None,
+    **options: Any,
+) -> tuple[Moments, list[str]]:
+    """(the moments, what is wrong with their folds in sentences) of the same job."""
     if isinstance(target, (list, tuple)):
         raise UsageError("a source has one target column; give its name", where="target")
     folds = None if folds in (0, 1) else folds
     table, options, terms = prepared(table_of(source, y), options | {"target": target, "folds": folds})
     task = Scan(table.declared, options, digits, sample)
     raw = table.combine(task, statistic.limit(terms, 1 if folds is None else int(folds)))
-    made = None if raw == statistic.NOTHING else statistic.unpack(raw)[0]
+    made, more = (None, {}) if raw == statistic.NOTHING else statistic.unpack(raw)
     result = statistic.judged(made, table.describe, folds=folds is not None)
-    if folds is not None:
-        for note in fold_notes(int(folds), [part.n for part in result.parts.values()], group=options.get("group")):
-            warn_caller(note, UserWarning)
-    return result
+    if folds is None:
+        return result, []
+    sizes = [part.n for part in result.parts.values()]
+    return result, fold_notes(int(folds), sizes, options.get("group"), more.get("crowded", False))
 
 
 def prepared(table: Table, options: dict[str, Any]) -> tuple[Table, dict[str, Any], int]:

@@ -193,21 +193,26 @@ def _beginning(samples: Sequence[Sample]) -> Sample:
 
 
 def merge(statistics: Sequence[bytes], **more: Any) -> bytes:
-    """Several statistics as one, in their order; their samples are joined once, at the end."""
+    """Several statistics as one, in their order; their samples are joined once, at the end.
+
+    ``more`` is packed with them, and whether the table of row hashes was full in any of them (``crowded``).
+    """
     found = [raw for raw in statistics if raw != NOTHING]
     if len(found) < 2:
         return found[0] if found else NOTHING
     samples: list[tuple[tuple[str, ...], Sample]] = []
+    crowded: list[bool] = []
 
     def loaded() -> Iterator[Moments]:
         for raw in found:
-            one, _ = _loaded(raw)
+            one, beside = _loaded(raw)
+            crowded.append(beside.get("crowded", False))
             samples.append((one.terms, one.sample))
             yield dataclasses.replace(one, sample=Sample.empty(one.width, 0))
 
     total = added(loaded())
     placed = [sample if terms == total.terms else _placed(sample, terms, total) for terms, sample in samples]
-    return pack(dataclasses.replace(total, sample=_beginning(placed)), **more)
+    return pack(dataclasses.replace(total, sample=_beginning(placed)), crowded=any(crowded), **more)
 
 
 def _placed(sample: Sample, terms: tuple[str, ...], whole: Moments) -> Sample:
