@@ -94,7 +94,7 @@ def bound(made: Scene) -> Any:
     one.plot(time, silent, color=GREY, lw=1.4, label="echo, no filter")
     one.plot(time, [proof.bound for proof in proofs], color=ORANGE, lw=1.6, label="the theorem's bound")
     one.plot(time, [proof.loss for proof in proofs], color=BLUE, lw=1.6, label="LMS, as suffered")
-    one.plot(time, [proof.comparator_loss for proof in proofs], color=GREEN, lw=1.6, label="best fixed filter")
+    one.plot(time, [proof.best_fixed_loss for proof in proofs], color=GREEN, lw=1.6, label="best fixed filter")
     one.set_yscale("log")
     one.set_xlabel("seconds")
     one.set_ylabel("sum of squared errors")

@@ -12,7 +12,7 @@ from sklearn.model_selection import train_test_split
 from sklearn.utils.estimator_checks import check_estimator
 
 import trueline as tl
-from trueline.certify.records import Status
+from trueline.certificates.certificate import Status
 
 
 def test_check_estimator():

@@ -8,7 +8,8 @@ import numpy as np
 import polars as pl
 import pytest
 
-from trueline.certify.records import ExactCertificate, Status
+from trueline.certificates.certificate import Status
+from trueline.certificates.optimality import ExactCertificate
 from trueline.cli import main
 from trueline.report.text import clip, columns_of, shortened, table
 

@@ -62,5 +62,5 @@ def test_the_certificate_states_the_best_fixed_loss(signed):
     model = tl.ExponentiatedGradient(rate=0.1, fit_intercept=False, **options).fit(X, y)
     proof = model.certificate_
     u = entropic_best(moments(X, y), False, 1.0 if signed else 0.0, 0.0)[1:]
-    assert proof.comparator_loss == pytest.approx(float(((y - X @ u) ** 2).sum()), rel=1e-10)
+    assert proof.best_fixed_loss == pytest.approx(float(((y - X @ u) ** 2).sum()), rel=1e-10)
     assert proof.loss <= proof.bound

@@ -16,7 +16,7 @@ from sklearn.mixture import GaussianMixture
 from sklearn.utils.estimator_checks import check_estimator
 
 import trueline as tl
-from trueline.certify.records import Status
+from trueline.certificates.certificate import Status
 from trueline.errors import DataError, UsageError
 
 

@@ -14,7 +14,7 @@ from sklearn.naive_bayes import BernoulliNB, CategoricalNB, GaussianNB
 from sklearn.utils.estimator_checks import check_estimator
 
 import trueline as tl
-from trueline.certify.records import Status
+from trueline.certificates.certificate import Status
 from trueline.errors import DataError, UsageError
 
 

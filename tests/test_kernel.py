@@ -14,7 +14,7 @@ from tolerances import EPS
 
 import trueline as tl
 from trueline.beyond.kernel import EXACT_ROWS
-from trueline.certify.records import Status
+from trueline.certificates.certificate import Status
 
 
 @pytest.fixture(scope="module")

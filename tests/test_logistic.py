@@ -13,7 +13,7 @@ from sklearn.utils.estimator_checks import check_estimator
 from tolerances import EPS
 
 import trueline as tl
-from trueline.certify.records import Status
+from trueline.certificates.certificate import Status
 from trueline.estimators.proofs import NotProvenWarning
 
 

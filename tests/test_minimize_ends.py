@@ -10,7 +10,7 @@ import pytest
 from solving import problem, solved
 
 import trueline as tl
-from trueline.certify.records import Status
+from trueline.certificates.certificate import Status
 from trueline.estimators.minimize import minimize
 from trueline.estimators.proofs import NotProvenWarning
 

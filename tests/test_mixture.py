@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 from trueline import model as records
-from trueline.certify.records import from_dict
+from trueline.certificates.certificate import from_dict
 from trueline.errors import DataError, UsageError
 from trueline.online import classify, regress
 from trueline.online.hindsight import Hindsight
@@ -84,7 +84,7 @@ def test_regret_to_every_member_and_the_whole_bound(kind, seed, weighted):
     # The least squares members against every fixed w, the recursion against the moments.
     certificate = model.certificate()
     assert certificate.loss <= certificate.bound * (1 + 1e-9)
-    assert certificate.comparator_loss <= certificate.bound * (1 + 1e-9)
+    assert certificate.best_fixed_loss <= certificate.bound * (1 + 1e-9)
     assert model.hindsight is not None
     for f in range(3):
         ridge = np.concatenate([[0.01], model.arrays["ridge"][f] * model.arrays["columns"][3, : model.width]])
@@ -109,7 +109,7 @@ def test_bound_is_not_trivially_loose():
     # The comparator is least squares.
     A = np.column_stack([np.ones(len(y)), X])
     best = np.linalg.lstsq(A, y, rcond=None)[0]
-    assert certificate.comparator_loss == pytest.approx(float(((A @ best - y) ** 2).sum()), rel=1e-8)
+    assert certificate.best_fixed_loss == pytest.approx(float(((A @ best - y) ** 2).sum()), rel=1e-8)
     assert np.allclose(A @ certificate.comparator, A @ best, atol=1e-6)
     assert from_dict(certificate.to_dict()).bound == certificate.bound
 
@@ -156,7 +156,7 @@ def test_log_loss_bound(seed, classes, weighted, kind):
     assert certificate.loss == pytest.approx(loss)
     assert certificate.loss <= certificate.bound and certificate.proven
     if not weighted:
-        assert certificate.bound == pytest.approx(certificate.comparator_loss + math.log(members) + math.log(3))
+        assert certificate.bound == pytest.approx(certificate.best_fixed_loss + math.log(members) + math.log(3))
     assert model.arrays["losses"].shape == (members,) and model.weights.sum() == pytest.approx(1)
 
 

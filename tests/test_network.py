@@ -13,7 +13,7 @@ from sklearn.utils.estimator_checks import check_estimator
 
 import trueline as tl
 from trueline.beyond.network import NetworkModel
-from trueline.certify.records import Status
+from trueline.certificates.certificate import Status
 from trueline.cli import main
 from trueline.parts.activations import activation
 from trueline.parts.losses import loss

@@ -11,7 +11,7 @@ from scipy import sparse
 from sklearn.utils.estimator_checks import check_estimator
 
 import trueline as tl
-from trueline.certify.records import Status, from_dict
+from trueline.certificates.certificate import Status, from_dict
 from trueline.errors import DataError, UsageError
 from trueline.estimators import streaming
 from trueline.parts.losses import Power, Quantile
@@ -71,8 +71,8 @@ def test_the_comparator_is_the_least_squares_solution(data):
     Z = np.column_stack([np.ones(len(y)), X])
     exact, rss, *_ = np.linalg.lstsq(Z, y, rcond=None)
     np.testing.assert_allclose(proof.comparator, exact, rtol=1e-8)
-    assert proof.comparator_loss == pytest.approx(float(rss[0]), rel=1e-9)
-    assert proof.regret == pytest.approx(proof.loss - proof.comparator_loss)
+    assert proof.best_fixed_loss == pytest.approx(float(rss[0]), rel=1e-9)
+    assert proof.regret == pytest.approx(proof.loss - proof.best_fixed_loss)
 
 
 def test_a_rate_too_large_voids_the_bound_and_says_what_to_do():
@@ -205,7 +205,7 @@ def test_classifiers_two_classes_and_several(data):
     assert model.score(X, labels) > 0.9
     np.testing.assert_allclose(model.predict_proba(X).sum(axis=1), 1.0)
     assert model.certificate_.proven and model.certificate_.loss <= model.certificate_.bound
-    assert {"average_mistakes", "comparator_loss", "bound"} <= model.progress_[-1].keys()
+    assert {"average_mistakes", "best_fixed_loss", "bound"} <= model.progress_[-1].keys()
     X, y = load_iris(return_X_y=True)
     several = tl.OnlineClassifier(geometry="additive", rate=0.1, order="shuffled", random_state=0).fit(X, y)
     assert several.coef_.shape == (3, 4) and several.predict_proba(X).shape == (150, 3)
@@ -343,7 +343,7 @@ def test_the_table_of_a_long_run_fits_a_terminal():
     lines = [
         {
             "examples": 2**k, "average_loss": 1234.5678 / 2**k, "since_last": -0.28331, "label": -7.0271234,
-            "prediction": -0.85451, "comparator_loss": 1.137e-13 * 10**k, "regret": -15987.1 * k, "bound": 67503.2 * 2**k,
+            "prediction": -0.85451, "best_fixed_loss": 1.137e-13 * 10**k, "regret": -15987.1 * k, "bound": 67503.2 * 2**k,
         }
         for k in range(27)
     ]  # fmt: skip

@@ -52,7 +52,7 @@ def test_auto_classifies_with_hinge(data):
     for labels in (y > 0, np.digitize(y, [-2.0, 2.0])):
         model = tl.OnlineClassifier(loss="hinge").fit(X, labels)
         proof = model.certificate_
-        assert model.score(X, labels) > 0.7 and proof.proven and proof.comparator_loss < proof.loss <= proof.bound
+        assert model.score(X, labels) > 0.7 and proof.proven and proof.best_fixed_loss < proof.loss <= proof.bound
 
 
 @pytest.mark.parametrize("geometry", ["adaptive", "normalised", "signed"])
@@ -69,13 +69,13 @@ def test_mixed_rates_look_back(data, geometry, tmp_path):
         return 2.0 * sum(part.value(score, target) for score, target in zip(Z @ u, y))
 
     # The comparator's loss is its own over both passes, and nearly the least there is.
-    assert proof.comparator_loss == pytest.approx(twice(proof.comparator), rel=1e-9)
+    assert proof.best_fixed_loss == pytest.approx(twice(proof.comparator), rel=1e-9)
     least = minimize(twice, proof.comparator, method="BFGS").fun
-    assert least - 1e-6 <= proof.comparator_loss <= 1.01 * least
-    assert proof.regret == pytest.approx(proof.loss - proof.comparator_loss)
+    assert least - 1e-6 <= proof.best_fixed_loss <= 1.01 * least
+    assert proof.regret == pytest.approx(proof.loss - proof.best_fixed_loss)
     model.save(tmp_path / "model.tl")
     again = tl.load(tmp_path / "model.tl").certificate_
-    assert (again.comparator_loss, again.bound) == (proof.comparator_loss, proof.bound)
+    assert (again.best_fixed_loss, again.bound) == (proof.best_fixed_loss, proof.bound)
 
 
 def test_normalised_rates_count_losses_as_they_are(data):
@@ -83,4 +83,4 @@ def test_normalised_rates_count_losses_as_they_are(data):
     proof = tl.OnlineRegressor(geometry="normalised").fit(X, y).certificate_
     Z = np.column_stack([np.ones(len(y)), X])
     residual = y - Z @ np.linalg.lstsq(Z, y, rcond=None)[0]
-    assert proof.comparator_loss == pytest.approx(residual @ residual)
+    assert proof.best_fixed_loss == pytest.approx(residual @ residual)

@@ -19,7 +19,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from trueline import _jit
-from trueline.certify.online import StreamCertificate
+from trueline.certificates.regret import StreamCertificate
 from trueline.online.ladder import RateMixture
 from trueline.online.model import OnlineModel
 from trueline.online.recursive import RecursiveModel
@@ -120,8 +120,8 @@ class TestTheorems:
         model.learn(X, y, weights)
         proof = model.certificate()
         holds(proof)
-        if np.isfinite(proof.comparator_loss):
-            assert proof.regret == pytest.approx(proof.loss - proof.comparator_loss)
+        if np.isfinite(proof.best_fixed_loss):
+            assert proof.regret == pytest.approx(proof.loss - proof.best_fixed_loss)
         for line in model.progress:
             if np.isfinite(line["bound"]):
                 assert line["average_loss"] >= 0.0

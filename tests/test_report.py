@@ -16,7 +16,6 @@ from trueline.report import figures, metrics, plots
 from trueline.report.html import Picture, Story, page
 from trueline.report.svg import log_ticks, nice_ticks
 from trueline.report.text import align, clip, number, table
-from trueline.report.words import explain
 
 CHROMIUM = Path("/usr/bin/chromium")
 FLAGS = [
@@ -200,26 +199,19 @@ def test_numbers_and_tables_for_the_terminal():
 
 
 def test_words_for_every_kind_of_certificate():
-    from trueline.certify.records import (
-        Assumption,
-        GapCertificate,
-        MistakeCertificate,
-        RegretCertificate,
-        RiskCertificate,
-        Status,
-    )
+    from trueline.certificates.certificate import Assumption, Status
+    from trueline.certificates.optimality import GapCertificate
+    from trueline.certificates.regret import BEST_FIXED, AveragedCertificate, MistakeCertificate, RegretCertificate
 
     proof = RegretCertificate(
-        status=Status.VOID, examples=10, loss=5.0, comparator_loss=4.0, regret=1.0, bound=9.0,
+        status=Status.VOID, examples=10, loss=5.0, best_fixed_loss=4.0, regret=1.0, regret_to=BEST_FIXED, bound=9.0,
         assumptions=(Assumption("κ < 1", False, 2.0, 1.0, "use a smaller rate"),),
     )  # fmt: skip
-    told = " ".join(explain(proof.to_dict()))
-    assert "regret" in told and "did not hold: κ < 1 (worst seen 2.0000, limit 1.0000). use a smaller rate" in told
-    assert "within 0.500" in " ".join(
-        explain(GapCertificate(primal=2.0, dual=1.5, gap=0.5, relative_gap=0.25).to_dict())
-    )
-    assert "3 mistakes" in explain(MistakeCertificate(examples=9, mistakes=3, bound=4.0).to_dict())[0]
-    assert "95%" in explain(RiskCertificate(mean_loss=0.1, risk_bound=0.2).to_dict())[0]
+    told = " ".join(proof.explain())
+    assert "regret" in told and "did not hold: κ < 1 (worst seen 2, limit 1). use a smaller rate" in told
+    assert "within 0.5 of" in " ".join(GapCertificate(primal=2.0, dual=1.5, gap=0.5, relative_gap=0.25).explain())
+    assert "3 mistakes" in MistakeCertificate(examples=9, mistakes=3, bound=4.0).explain()[0]
+    assert "95%" in AveragedCertificate(mean_loss=0.1, risk_bound=0.2).explain()[0]
 
 
 def test_metrics_agree_with_peers_and_intervals_cover():

@@ -39,7 +39,7 @@ def test_online_learners_merge_to_the_mean_of_one_a_partition(client):
     np.testing.assert_allclose(proof.bound, sum(one.certificate_.bound for one in local), rtol=1e-12)
     u, *_ = np.linalg.lstsq(np.column_stack([np.ones(1500), rows[[*"abc"]]]), rows.y, rcond=None)
     best = float(((np.column_stack([np.ones(1500), rows[[*"abc"]]]) @ u - rows.y) ** 2).sum())
-    np.testing.assert_allclose(proof.comparator_loss, best, rtol=1e-9)
+    np.testing.assert_allclose(proof.best_fixed_loss, best, rtol=1e-9)
     assert proof.loss <= proof.bound
     found = there.predict(split(rows[[*"abc"]], sizes))
     assert isinstance(found, dd.Series)

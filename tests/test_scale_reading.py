@@ -57,7 +57,7 @@ def alike(capsys, *arguments, target: str = "y") -> dict:
     here, there = ({row["term"]: row["estimate"] for row in one["coefficients"]} for one in made)
     assert here.keys() == there.keys()
     proofs = [one["certificate"] for one in made]
-    if proofs[0]["kind"] == "batch":
+    if proofs[0]["kind"] == "gap":
         assert all(proof["proven"] for proof in proofs)
         assert abs(proofs[0]["primal"] - proofs[1]["primal"]) <= 1e-12 + sum(max(0.0, proof["gap"]) for proof in proofs)
     else:

@@ -16,7 +16,7 @@ from trueline.batch.activeset import DenseInner, working_set_path
 from trueline.batch.centred import DenseTable, SparseTable
 from trueline.batch.lasso import LassoProblem, bridged, gaps_of, largest_penalty, penalty_grid, table_of
 from trueline.batch.sparsepath import SparseInner
-from trueline.certify.lasso import LassoGaps
+from trueline.onepass.lasso_gap import LassoGaps
 from trueline.onepass.triangle import append_columns, remove_column, solve_upper
 
 EXAMPLES = settings(max_examples=25, deadline=None)

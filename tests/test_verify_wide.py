@@ -8,12 +8,11 @@ from decimal import Context, Decimal, localcontext
 import numpy as np
 import pytest
 
-from trueline.certify import inverse
-from trueline.certify.checker import decimals, eliminated, gram
-from trueline.certify.inverse import refined
-from trueline.certify.verify import verify
 from trueline.model.closed import fit_least_squares, fit_ridge
 from trueline.onepass.moments import Moments
+from trueline.verifier import exact_arithmetic as inverse
+from trueline.verifier.exact_arithmetic import decimals, eliminated, gram, refined
+from trueline.verifier.verify import verify
 
 K = 70
 

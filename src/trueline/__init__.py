@@ -56,7 +56,7 @@ _NAMES = {
     "cancel_echo": "signal",
     # trust
     "load": "estimators.loading",
-    "verify": "certify.verify",
+    "verify": "verifier.verify",
     "TruelineError": "errors",
     "UsageError": "errors",
     "DataError": "errors",

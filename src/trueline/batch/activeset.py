@@ -20,8 +20,8 @@ from typing import Protocol
 import numpy as np
 
 from .._jit import kernel
-from ..certify.lasso import LassoGaps, lasso_gaps
 from ..onepass import paths
+from ..onepass.lasso_gap import LassoGaps, lasso_gaps
 from ..onepass.newtonset import ActiveSet, sparse_room
 from .centred import Centred, DenseTable
 

@@ -20,8 +20,9 @@ from typing import Any
 import numpy as np
 
 from .. import dense
-from ..certify.lasso import LassoGaps, lasso_gaps, ridge_gaps
-from ..certify.records import Assumption, GapCertificate, Status
+from ..certificates.certificate import Assumption, Status
+from ..certificates.optimality import GapCertificate
+from ..onepass.lasso_gap import LassoGaps, lasso_gaps, ridge_gaps
 from .activeset import DenseInner, Path, extreme, gram_path, working_set_path
 from .centred import Centred, DenseTable, SparseTable
 from .sparsepath import ROUNDS, SparseInner

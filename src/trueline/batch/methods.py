@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from ..certify.records import Status
+from ..certificates.certificate import Status
 from ..errors import UsageError, nearest
 from ..parts.penalties import L1, L2, Box, ElasticNet, GroupL1, NonNegative, Nothing
 from . import closed, coordinate, dualcoordinate, gradient, interior, newton, orthant, proximal

@@ -17,8 +17,8 @@ import numpy as np
 
 from .. import dense, threads
 from .._jit import kernel
-from ..certify.gap import gap_certificate, relative_gap
-from ..certify.records import GapCertificate, Status
+from ..certificates.certificate import Status
+from ..certificates.optimality import GapCertificate, gap_certificate, relative_gap
 from ..errors import UsageError, nearest
 from .design import Design, row_chunks, standardised_block
 from .duality import dual_value, floor_value, solve_symmetric
@@ -343,7 +343,7 @@ def run(
     the certificate states Newton's, by the Hessian of the point returned.
     """
     check_stop(stop)
-    started, null = time.perf_counter(), risk.null_value()
+    started, null, saturated = time.perf_counter(), risk.null_value(), 0.0
     trace: list[Step] = []
     best: Point | None = None
     best_dual, best_norm, last = risk.floor(), math.inf, math.inf
@@ -371,7 +371,7 @@ def run(
     def holds(point: Point, gap: float, decrease: float) -> bool:
         """Whether the stop rule is met at this point."""
         if stop == "gap":
-            return relative_gap(gap, point.objective, null) <= tol
+            return relative_gap(gap, point.objective, null, saturated) <= tol
         if stop == "gradient":
             return norm_of(point) <= tol and length(risk.gradient_in_units(point)) <= tol
         if stop == "decrement":
@@ -423,9 +423,10 @@ def run(
         risk.newton_direction(best)
     certificate = gap_certificate(
         best.objective,
-        best_dual,
-        null,
-        tol,
+        min(best_dual, best.objective),
+        null=null,
+        saturated=saturated,
+        tolerance=tol,
         gradient_norm=best_norm,
         newton_decrement=best.decrement,
         largest_step=2.0 / risk._largest if risk._largest > 0.0 else math.nan,

@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 
 from .._jit import kernel
-from ..certify.boosting import BoostingCertificate
-from ..certify.records import Assumption, Status, from_dict
+from ..certificates.certificate import Assumption, Status, from_dict
+from ..certificates.likelihood import BoostingCertificate
 from ..modelfile import Array, whole_numbers
 from ..threads import get_threads, spread
 

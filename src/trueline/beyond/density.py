@@ -11,9 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from ..certify.likelihood import LikelihoodCertificate
-from ..certify.monotone import monotone
-from ..certify.records import Assumption, Certificate, Status
+from ..certificates.certificate import Assumption, Certificate, Status
+from ..certificates.likelihood import LikelihoodCertificate, monotone
 from ..errors import DataError, ModelError, UsageError, nearest
 from ..modelfile import Array, under
 from .automatic import Automatic
@@ -321,7 +320,7 @@ class DensityModel:
 
     @classmethod
     def from_state(cls, arrays: dict[str, np.ndarray], meta: dict[str, Any]) -> DensityModel:
-        from ..certify.records import from_dict
+        from ..certificates.certificate import from_dict
 
         rows = arrays["rows"]
         parts = []

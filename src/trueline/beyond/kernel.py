@@ -18,8 +18,8 @@ from typing import Any
 import numpy as np
 
 from .. import dense
-from ..certify.kernel import KernelCertificate
-from ..certify.records import Assumption, Status, from_dict
+from ..certificates.certificate import Assumption, Status, from_dict
+from ..certificates.optimality import KernelCertificate
 from ..errors import DataError, UsageError
 from ..modelfile import Array
 from ..online.saving import describe, rebuild

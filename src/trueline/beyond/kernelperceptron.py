@@ -14,7 +14,8 @@ import numpy as np
 
 from .. import dense
 from .._jit import kernel
-from ..certify.records import Assumption, MistakeCertificate, Status
+from ..certificates.certificate import Assumption, Status
+from ..certificates.regret import MistakeCertificate
 from ..errors import DataError, ModelError
 from ..modelfile import Array
 from ..online import inputs

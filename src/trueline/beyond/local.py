@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from ..certify.monotone import MonotoneCertificate
-from ..certify.records import from_dict
+from ..certificates.certificate import from_dict
+from ..certificates.likelihood import MonotoneCertificate
 from ..errors import DataError
 from ..modelfile import Array, under
 from ..onepass.distributions import t_quantile

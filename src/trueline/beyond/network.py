@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from ..certify.records import Assumption, Status, from_dict
-from ..certify.stationary import StationaryCertificate
+from ..certificates.certificate import Assumption, Status, from_dict
+from ..certificates.optimality import StationaryCertificate
 from ..errors import DataError, UsageError
 from ..modelfile import Array
 from ..online import inputs

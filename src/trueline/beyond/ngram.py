@@ -16,8 +16,8 @@ from typing import Any
 
 import numpy as np
 
-from ..certify.likelihood import LikelihoodCertificate
-from ..certify.records import Status
+from ..certificates.certificate import Status
+from ..certificates.likelihood import LikelihoodCertificate
 from ..modelfile import Array, whole_numbers
 
 START, END, UNKNOWN = "<s>", "</s>", "<unknown>"

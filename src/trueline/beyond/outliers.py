@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 
 from .. import dense
-from ..certify.monotone import MonotoneCertificate, monotone
-from ..certify.records import Assumption, Status
+from ..certificates.certificate import Assumption, Status
+from ..certificates.likelihood import MonotoneCertificate, monotone
 from ..threads import one_blas_thread
 from .highbreakdown import mad, robust_start
 from .robust import Table

@@ -19,8 +19,8 @@ from typing import Any
 import numpy as np
 
 from .. import dense
-from ..certify.monotone import MonotoneCertificate, monotone
-from ..certify.records import Assumption, Status
+from ..certificates.certificate import Assumption, Status
+from ..certificates.likelihood import MonotoneCertificate, monotone
 from ..errors import DataError
 from ..threads import get_threads, one_blas_thread, spread
 from .highbreakdown import mad, robust_start, rough_mad, s_scale, solved

@@ -15,8 +15,8 @@ from typing import Any
 
 import numpy as np
 
-from ..certify.monotone import MonotoneCertificate
-from ..certify.records import Assumption, Status
+from ..certificates.certificate import Assumption, Status
+from ..certificates.likelihood import MonotoneCertificate
 from ..errors import UsageError
 from .cells import Cells
 from .highbreakdown import mad, weighted_median

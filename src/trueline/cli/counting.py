@@ -32,7 +32,7 @@ def probabilistic(record: Any) -> bool:
 
 def row_of(state: Any, line: dict[str, Any], X: Any, at: int, weight: float) -> dict[str, Any]:
     """A progress row in Vowpal Wabbit's columns, with best fixed loss, regret and bound beside them."""
-    best = line.get("comparator_loss", line.get("best_fixed"))
+    best = line.get("best_fixed_loss", line.get("best_fixed"))
     row = {
         "average_loss": line["average_loss"],
         "since_last": line["since_last"],
@@ -108,7 +108,7 @@ def final_row(state: Any) -> dict[str, Any]:
         **{
             name: value if value is not None and math.isfinite(value) else None
             for name, value in (
-                ("best_fixed_loss", found.get("comparator_loss")),
+                ("best_fixed_loss", found.get("best_fixed_loss")),
                 ("regret", found.get("regret")),
                 ("bound", found.get("bound")),
             )

@@ -205,7 +205,7 @@ def penalised(
 
 def solved(moments: Any, alpha: float, ratio: float, ridge: bool) -> Any:
     """The record of one penalty, with the gap of its objective in the form mean loss + l1·‖w‖₁ + ½l2·‖w‖²."""
-    from ..certify.gap import gap_certificate
+    from ..certificates.optimality import gap_certificate
     from ..model.closed import linear_record, squeezed
     from ..onepass.paths import gram_path, moment_gram
 
@@ -233,7 +233,7 @@ def solved(moments: Any, alpha: float, ratio: float, ridge: bool) -> Any:
     steep = np.where(w != 0, steep - l1 * np.sign(w), np.sign(steep) * np.maximum(np.abs(steep) - l1, 0.0))
     spread = np.sqrt(deviations(moments) ** 2 + l2)  # the columns' scale counts the penalty's curvature
     norm = float(np.linalg.norm(steep / np.where(spread > 0, spread, np.inf)))
-    proof = gap_certificate(primal, min(dual, primal), null, 1e-6, gradient_norm=norm)
+    proof = gap_certificate(primal, min(dual, primal), null=null, saturated=0.0, gradient_norm=norm)
     made = linear_record(
         moments, w[None, :], np.array([level]), proof, family="ridge" if ridge else "lasso" if ratio == 1.0 else "elastic net",
         fit_intercept=constant,

@@ -136,13 +136,13 @@ def _columns(rows: list[dict[str, Any]], names: list[str], digits: int) -> tuple
 
 def certificate_text(certificate: dict[str, Any]) -> str:
     """The certificate in one plain line."""
-    from ..certify.records import from_dict
+    from ..certificates.certificate import from_dict
     from .counting import spoken
 
     proof = from_dict(certificate)
     proof = dataclasses.replace(proof, advice=spoken(proof.advice))
     line = str(proof)
-    if certificate.get("kind") in ("online", "stream") and not np.isfinite(proof.bound) and proof.advice:  # type: ignore[attr-defined]
+    if certificate.get("kind") in ("regret", "stream") and not np.isfinite(proof.bound) and proof.advice:  # type: ignore[attr-defined]
         line = f"not proven: loss {proof.loss:.6g} over {proof.examples:,} examples; {proof.advice}"  # type: ignore[attr-defined]
     head, _, rest = line.partition(":")
     colour = "green" if certificate.get("proven") else "yellow"

@@ -37,7 +37,7 @@ def verify(
     """
     import numpy as np
 
-    from ..certify.verify import verify as check
+    from ..verifier.verify import verify as check
     from .console import emit, paint, show, waiting
     from .models import open_model
     from .replaying import replayed

@@ -11,7 +11,8 @@ import numpy as np
 from ..batch.methods import METHODS, STOCHASTIC, refuse_options, solve
 from ..batch.problem import as_matrix, as_targets, as_vector, as_weights, build
 from ..batch.risk import Outcome, Risk, Step
-from ..certify.records import GapCertificate, Status
+from ..certificates.certificate import Status
+from ..certificates.optimality import GapCertificate
 from ..errors import UsageError, warn_caller
 from ..model.iterated import objective_of
 from ..parts.losses import LOSSES

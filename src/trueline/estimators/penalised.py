@@ -11,9 +11,9 @@ from sklearn.base import BaseEstimator, RegressorMixin
 
 from ..batch.activeset import gram_path
 from ..batch.lasso import LassoFit, LassoProblem, bridged, largest_penalty, penalty_grid
-from ..certify.lasso import LassoGaps
 from ..errors import DataError, UsageError, warn_caller
 from ..model.linear import LinearModel
+from ..onepass.lasso_gap import LassoGaps
 from ..onepass.moments import Moments, refuse_weights
 from ..onepass.paths import moment_gram
 from .arrays import FromMoments

@@ -6,7 +6,7 @@ from typing import Any
 
 from sklearn.exceptions import ConvergenceWarning
 
-from ..certify.records import Status
+from ..certificates.certificate import Status
 from ..errors import warn_caller
 
 

@@ -16,7 +16,7 @@ import numpy as np
 from sklearn.base import MultiOutputMixin
 
 from ..batch.lasso import LassoFit, LassoProblem, prefers_gram
-from ..certify.records import Certificate
+from ..certificates.certificate import Certificate
 from ..errors import DataError
 from ..model.closed import linear_record
 from ..model.linear import LinearModel, names

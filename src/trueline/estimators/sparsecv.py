@@ -15,7 +15,7 @@ import numpy as np
 from sklearn.utils.validation import column_or_1d
 
 from ..batch.lasso import GRAM_COLUMNS, LassoFit, LassoProblem, gap_certificate, penalty_grid
-from ..certify.records import Assumption
+from ..certificates.certificate import Assumption
 from ..errors import UsageError
 from ..model.closed import linear_record
 from ..model.linear import LinearModel

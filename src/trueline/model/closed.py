@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from ..certify.records import Certificate
+from ..certificates.certificate import Certificate
 from ..errors import UsageError
 from ..onepass.inference import Inference
 from ..onepass.moments import Moments

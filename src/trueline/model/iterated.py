@@ -19,7 +19,7 @@ from ..batch.methods import solve
 from ..batch.problem import as_matrix, as_targets, as_vector, build
 from ..batch.risk import Outcome
 from ..batch.softmax import SoftmaxRisk, repeated
-from ..certify.records import GapCertificate
+from ..certificates.optimality import GapCertificate
 from ..errors import DataError, UsageError
 from ..parts.losses import LOSSES
 from ..parts.losses import loss as make_loss

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..certify.records import from_dict
+from ..certificates.certificate import from_dict
 from ..errors import DataError, ModelError, UsageError
 from ..modelfile import Array
 from ..onepass.parts import part_declared

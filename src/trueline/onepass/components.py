@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 
 from .. import dense
-from ..certify.records import Assumption, Certificate, ExactCertificate, Status, from_dict
+from ..certificates.certificate import Assumption, Certificate, Status, from_dict
+from ..certificates.optimality import ExactCertificate
 from ..doubled import UNIT
 from ..modelfile import Array
 from .digits import digits_of, rounding_squares

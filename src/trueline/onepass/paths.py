@@ -4,7 +4,7 @@ Ridge: G = V Λ Vᵀ gives β(α) = V (Λ + α)⁻¹ Vᵀc for every α. Lasso a
 
   P(w) = (1/2n)(yy − 2 w·c + wᵀGw) + α·ρ‖w‖₁ + ½α(1 − ρ)‖w‖²
 
-by active sets, exactly, warm along the path. Columns are centred, so Σr = 0 and the gap (certify/lasso.py) follows from
+by active sets, exactly, warm along the path. Columns are centred, so Σr = 0 and the gap (lasso_gap.py) follows from
 ‖r‖² = yy − 2w·c + wᵀGw, r·y = yy − w·c and Xᵀr = c − Gw.
 """
 
@@ -16,8 +16,8 @@ from math import fsum
 import numpy as np
 
 from .. import dense
-from ..certify.lasso import LassoGaps, lasso_gaps
 from ..doubled import UNIT, two_prod
+from ..onepass.lasso_gap import LassoGaps, lasso_gaps
 from ..threads import spread
 from .activeset import active_set_path
 from .digits import rounding_squares

@@ -15,7 +15,8 @@ from typing import Any
 import numpy as np
 
 from .. import dense
-from ..certify.records import Assumption, ExactCertificate, Status
+from ..certificates.certificate import Assumption, Status
+from ..certificates.optimality import ExactCertificate
 from ..doubled import UNIT
 from ..errors import DataError
 from . import exact

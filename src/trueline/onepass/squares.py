@@ -14,7 +14,8 @@ from math import fsum
 import numpy as np
 
 from .. import doubled
-from ..certify.records import Assumption, ExactCertificate, Status
+from ..certificates.certificate import Assumption, Status
+from ..certificates.optimality import ExactCertificate
 from ..errors import UsageError
 from .digits import (
     arithmetic_errors,

@@ -15,7 +15,8 @@ from typing import Any
 import numpy as np
 
 from .._jit import kernel
-from ..certify.records import Certificate, RegretCertificate, Status
+from ..certificates.certificate import Certificate, Status
+from ..certificates.regret import RegretCertificate
 from ..data.rows import rows_of
 from ..errors import DataError, ModelError, UsageError
 from ..modelfile import Array, under, whole_numbers
@@ -261,7 +262,7 @@ class RateMixture:
         }
         if self.members[0].certified:
             proof = self.certificate()
-            line |= {"comparator_loss": proof.comparator_loss, "regret": proof.regret, "bound": proof.bound}
+            line |= {"best_fixed_loss": proof.best_fixed_loss, "regret": proof.regret, "bound": proof.bound}
         self.progress.append(line)
         self._marks = [2 * self.examples, loss, float(weight)]
 
@@ -295,13 +296,13 @@ class RateMixture:
         looked = first.hindsight is not None and first.hindsight["examples"] == self.examples
         # A normalised step weighs losses, and so do the sums of its stream: no loss of a comparator as this one counts.
         known = not self.weighted or first.sums is not None or looked
-        comparator_loss = sum(head[1].comparator_loss for head in per_head) if known else math.nan
+        best_fixed_loss = sum(head[1].best_fixed_loss for head in per_head) if known else math.nan
         return RegretCertificate(
             status=Status.PROVEN if proven else Status.NOT_PROVEN,
             assumptions=best.assumptions if proven else (),
             advice="" if proven else "no member's bound held; scale the columns or use geometry='auto'",
             theorem=f"min over {len(self.members)} rates of ({'L' if self.weighted else best.theorem}) + 2Δ",
-            examples=self.examples, loss=loss, comparator_loss=comparator_loss, regret=loss - comparator_loss,
+            examples=self.examples, loss=loss, best_fixed_loss=best_fixed_loss, regret=loss - best_fixed_loss,
             bound=bound, comparator=best.comparator, bound_comparator=best.bound_comparator,
         )  # fmt: skip
 

@@ -1,7 +1,7 @@
 """Several online learners merged by averaging: one a partition of the rows, each from the same start.
 
 v = Σ_p Σ_t c_t·w_{p,t} / Σ c, the weights before each update: the mean of the learners' own means, by their rows. It
-predicts, and it carries the risk bound of all m rounds (``certify.online.averaged``); the losses and the bounds of the
+predicts, and it carries the risk bound of all m rounds (``certificates.regret.averaged``); the losses and the bounds of the
 runs add, L = Σ L_p ≤ Σ_p bound_p, at the price of one starting term ‖u‖²/η a learner. A mean of learners is not a
 learner: it does not go on.
 """
@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from ..certify.online import averaged
-from ..certify.records import Certificate, RegretCertificate, Status, from_dict
+from ..certificates.certificate import Certificate, Status, from_dict
+from ..certificates.regret import RegretCertificate, averaged
 from ..errors import DataError, UsageError
 from ..modelfile import Array
 from ..parts.geometries import geometry
@@ -54,7 +54,7 @@ class Share:
         proof = dataclasses.replace(
             worst,
             loss=self.proof.loss + other.proof.loss,
-            comparator_loss=self.proof.comparator_loss + other.proof.comparator_loss,
+            best_fixed_loss=self.proof.best_fixed_loss + other.proof.best_fixed_loss,
             bound=self.proof.bound + other.proof.bound,
         )
         return Share(
@@ -105,12 +105,12 @@ class MergedModel:
             raise DataError("all weights are zero; at least one row needs a positive weight", where="weights")
         reader = _reader(like.loss, share.weights / share.weight, like.fit_intercept, like.classes, like.names)
         proof = share.proof
-        comparator, best = (None, proof.comparator_loss)
+        comparator, best = (None, proof.best_fixed_loss)
         if share.moments.size:
             comparator, best = regret.best_fixed(like, share.moments)
         several = f"; one learner for each of {share.learners} partitions, losses and bounds summed"
         proof = dataclasses.replace(
-            proof, examples=share.rows, comparator=comparator, comparator_loss=best, regret=proof.loss - best,
+            proof, examples=share.rows, comparator=comparator, best_fixed_loss=best, regret=proof.loss - best,
             theorem=proof.theorem + several if share.learners > 1 else proof.theorem,
         )  # fmt: skip
         if not like.certified:

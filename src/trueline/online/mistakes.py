@@ -16,7 +16,8 @@ from typing import Any
 
 import numpy as np
 
-from ..certify.records import Assumption, MistakeCertificate, Status
+from ..certificates.certificate import Assumption, Status
+from ..certificates.regret import MistakeCertificate
 from ..threads import one_blas_thread
 from . import state
 

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from ..certify.records import RegretCertificate
+from ..certificates.regret import RegretCertificate
 from ..errors import ModelError, UsageError
 from ..modelfile import Array
 from ..threads import one_blas_thread
@@ -313,7 +313,7 @@ class MixtureModel:
             "since_last": (loss - before["loss"]) / since if since else 0.0,
             "label": float(t[place.LAST_LABEL]),
             "prediction": float(t[place.LAST_PREDICTION]),
-            "comparator_loss": now.comparator_loss,
+            "best_fixed_loss": now.best_fixed_loss,
             "regret": now.regret,
             "bound": now.bound,
         }

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from .._lanes import NARROW
-from ..certify.records import Certificate
+from ..certificates.certificate import Certificate
 from ..data.rows import Dense, rows_of
 from ..errors import DataError, UsageError
 from ..parts.losses import LOSSES

@@ -22,7 +22,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ..certify.records import Assumption, RegretCertificate, Status
+from ..certificates.certificate import Assumption, Status
+from ..certificates.regret import RegretCertificate
 from . import classify as labels
 from . import regress as numbers
 from .members import INTERCEPT_RIDGE
@@ -41,7 +42,7 @@ LOG = "loss ≤ the best member's + ln K + ln 3 (times the largest weight if abo
 def squared_certificate(model: MixtureModel) -> RegretCertificate:
     """What a regression mixture proves now."""
     if not model.arrays:
-        return RegretCertificate(status=Status.PROVEN, bound=0.0, comparator_loss=0.0, regret=0.0, theorem=MEMBERS)
+        return RegretCertificate(status=Status.PROVEN, bound=0.0, best_fixed_loss=0.0, regret=0.0, theorem=MEMBERS)
     t, a = model.arrays["totals"], model.arrays
     loss, first = float(t[numbers.LOSS]), float(t[numbers.FIRST_LOSS])
     mixing = 2.0 * float(t[numbers.GAP_STATIC]) + 2.0 * float(t[numbers.GAP_TOP]) + model.phase_gap
@@ -49,12 +50,12 @@ def squared_certificate(model: MixtureModel) -> RegretCertificate:
     bound = extra + model.phase_loss + float(a["losses"].min())
     theorem, bound_comparator = MEMBERS, None
     comparator: np.ndarray | None = None
-    comparator_loss = first + model.phase_loss + float(a["losses"].min())
+    best_fixed_loss = first + model.phase_loss + float(a["losses"].min())
     restarts = int(t[numbers.RESTARTS])
     held = True
     worst = None
     if model.hindsight is not None:
-        inside, comparator_loss = model.hindsight.best()
+        inside, best_fixed_loss = model.hindsight.best()
         comparator = model.hindsight.outside(inside)
         if model.filters and not restarts:
             bound, theorem, worst = math.inf, SQUARED, 0.0
@@ -100,8 +101,8 @@ def squared_certificate(model: MixtureModel) -> RegretCertificate:
         advice=advice,
         examples=model.examples,
         loss=loss,
-        comparator_loss=comparator_loss,
-        regret=loss - comparator_loss,
+        best_fixed_loss=best_fixed_loss,
+        regret=loss - best_fixed_loss,
         bound=bound,
         comparator=comparator,
         bound_comparator=bound_comparator,
@@ -112,7 +113,7 @@ def squared_certificate(model: MixtureModel) -> RegretCertificate:
 def log_certificate(model: MixtureModel) -> RegretCertificate:
     """What a classification mixture proves now: the comparator is the best member."""
     if not model.arrays:
-        return RegretCertificate(status=Status.PROVEN, bound=0.0, comparator_loss=0.0, regret=0.0, theorem=LOG)
+        return RegretCertificate(status=Status.PROVEN, bound=0.0, best_fixed_loss=0.0, regret=0.0, theorem=LOG)
     t, losses = model.arrays["totals"], model.arrays["losses"]
     largest = max(1.0, float(t[labels.LARGEST_WEIGHT]))
     loss = float(t[labels.LOSS])
@@ -124,7 +125,7 @@ def log_certificate(model: MixtureModel) -> RegretCertificate:
         status=Status.PROVEN,
         examples=model.examples,
         loss=loss,
-        comparator_loss=best,
+        best_fixed_loss=best,
         regret=loss - best,
         bound=bound,
         comparator=comparator,

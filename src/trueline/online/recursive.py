@@ -17,7 +17,8 @@ from typing import Any
 import numpy as np
 
 from .._jit import kernel
-from ..certify.records import Assumption, RegretCertificate, Status
+from ..certificates.certificate import Assumption, Status
+from ..certificates.regret import RegretCertificate
 from ..data.rows import rows_of
 from ..errors import DataError
 from ..modelfile import Array
@@ -225,7 +226,7 @@ class RecursiveModel:
         }
         if self.sums is not None:
             proof = self.certificate()
-            line |= {"comparator_loss": proof.comparator_loss, "regret": proof.regret, "bound": proof.bound}
+            line |= {"best_fixed_loss": proof.best_fixed_loss, "regret": proof.regret, "bound": proof.bound}
         self.progress.append(line)
         self._marks = [2 * self.examples, loss, weight]
 
@@ -244,14 +245,14 @@ class RecursiveModel:
         scale = float(self.numbers[LARGEST_Y2] if forward else self.numbers[LARGEST_E2])
         bound = sums.loss_of(G, bound_u) + self.ridge * float(bound_u @ bound_u) + scale * float(self.numbers[LOG_DET])
         v = np.append(comparator, -1.0)
-        comparator_loss = max(0.0, float(v @ G @ v))
+        best_fixed_loss = max(0.0, float(v @ G @ v))
         held = Assumption("nothing is forgotten", bool(remembers), float(self.numbers[FORGET]), 1.0, "use forgetting=1")
         return RegretCertificate(
             status=Status.PROVEN if remembers else Status.VOID,
             assumptions=(held,),
             advice="" if remembers else f"with forgetting {self.numbers[FORGET]:g} there is no bound; use forgetting=1",
             theorem=f"min_u (L_u + λ‖u‖²) + {'Y²' if forward else 'max e²'}·ln det(I + XᵀX/λ)",
-            examples=self.examples, loss=loss, comparator_loss=comparator_loss, regret=loss - comparator_loss,
+            examples=self.examples, loss=loss, best_fixed_loss=best_fixed_loss, regret=loss - best_fixed_loss,
             bound=bound * (1.0 + 1e-12) if remembers else math.inf, comparator=comparator, bound_comparator=bound_u,
         )  # fmt: skip
 

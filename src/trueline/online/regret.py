@@ -18,9 +18,9 @@ from typing import Any
 
 import numpy as np
 
-from ..certify.online import StreamCertificate
-from ..certify.online import averaged as risk_of_mean
-from ..certify.records import Assumption, Certificate, RegretCertificate, Status
+from ..certificates.certificate import Assumption, Certificate, Status
+from ..certificates.regret import RegretCertificate, StreamCertificate
+from ..certificates.regret import averaged as risk_of_mean
 from . import state, sums
 from .comparators import entropic_best
 from .engine import finish_batch, read_weights
@@ -46,7 +46,7 @@ def brief(model: Any) -> dict[str, float]:
     """Best fixed loss, regret and bound for a line of progress."""
     proof = certificate(model)
     if isinstance(proof, RegretCertificate):
-        return {"comparator_loss": proof.comparator_loss, "regret": proof.regret, "bound": proof.bound}
+        return {"best_fixed_loss": proof.best_fixed_loss, "regret": proof.regret, "bound": proof.bound}
     return {"bound": getattr(proof, "bound", math.inf)}
 
 
@@ -114,7 +114,7 @@ def joined(proofs: list[Any]) -> Certificate:
         advice=worst.advice,
         examples=proofs[0].examples,
         loss=sum(p.loss for p in proofs),
-        comparator_loss=sum(p.comparator_loss for p in proofs),
+        best_fixed_loss=sum(p.best_fixed_loss for p in proofs),
         regret=sum(p.regret for p in proofs),
         bound=sum(p.bound for p in proofs),
         theorem=f"{worst.theorem}; one against the rest, summed over {len(proofs)} classes",
@@ -225,7 +225,7 @@ def squared_certificate(terms: Terms) -> Certificate:
     assumptions: tuple[Assumption, ...] = ()
     advice, theorem, status = "", "", Status.PROVEN
     radius = getattr(model.geometry, "radius", 0.0)
-    comparator, comparator_loss = best_fixed(model, G, few)
+    comparator, best_fixed_loss = best_fixed(model, G, few)
     bound, bound_u = math.inf, comparator
     if terms.name in ("additive", "normalised") and terms.plain:
         theorem = "Widrow–Hoff: L ≤ L_u/(1 − κ) + ‖u‖²/η"
@@ -282,7 +282,7 @@ def squared_certificate(terms: Terms) -> Certificate:
     suffered = 2.0 * float(numbers[state.STEP_LOSS])
     return RegretCertificate(
         status=status, assumptions=assumptions, advice=advice, theorem=theorem, examples=model.examples, loss=suffered,
-        comparator_loss=comparator_loss, regret=suffered - comparator_loss, bound=bound, comparator=comparator,
+        best_fixed_loss=best_fixed_loss, regret=suffered - best_fixed_loss, bound=bound, comparator=comparator,
         bound_comparator=bound_u,
     )  # fmt: skip
 
@@ -328,7 +328,7 @@ def hindsight_certificate(terms: Terms, h: int) -> Certificate:
         status=Status.PROVEN if finite else Status.NOT_PROVEN,
         advice="" if finite else "this geometry has a bound for a constant rate only; use schedule='constant'",
         theorem="adaptive: Σ_j (max(u_j − w_tj)²/(2η) + η)·√Σg²" if terms.adaptive else "universal: B(u, w₁)/η + Σ brackets",
-        examples=model.examples, loss=suffered, comparator_loss=unit * value, regret=suffered - unit * value,
+        examples=model.examples, loss=suffered, best_fixed_loss=unit * value, regret=suffered - unit * value,
         bound=bound, comparator=comparator, bound_comparator=trials[k][0],
     )  # fmt: skip
 
@@ -377,7 +377,7 @@ def stream_certificate(terms: Terms) -> Certificate:
         status=Status.PROVEN if finite else Status.NOT_PROVEN,
         advice="" if finite else "this geometry has a bound for a constant rate only; use schedule='constant'",
         theorem="adaptive, on a stream" if terms.adaptive else "universal, on a stream: B(u, w₁)/η + Σ brackets",
-        examples=model.examples, loss=suffered, comparator_loss=unit * start_loss, comparator=start,
+        examples=model.examples, loss=suffered, best_fixed_loss=unit * start_loss, comparator=start,
         regret=suffered - unit * start_loss, bound=bound, bound_comparator=start, radius=radius,
         regret_bound=unit * float(regret_bound), candidates=candidates,
     )  # fmt: skip

@@ -8,9 +8,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from ..certificates.certificate import from_dict
 from .svg import escape
 from .text import align, by_class, number, p_value
-from .words import explain, verdict
 
 ROWS = 500  # rows of a table in the report; the model file has them all
 WHOLE = 16  # rows of a table that paper does not break
@@ -89,10 +89,11 @@ def _head(story: Story) -> str:
 def _proof(story: Story) -> str:
     if not story.certificate:
         return ""
-    told = explain(story.certificate)
-    mood = "" if story.certificate.get("proven") else " open"
-    first = f'<p><span class="verdict">{escape(verdict(story.certificate))}.</span> {escape(told[0])}</p>'
-    rest = "".join(f"<p>{escape(paragraph)}</p>" for paragraph in told[1:])
+    certificate = from_dict(story.certificate)
+    paragraphs = certificate.explain()
+    mood = "" if certificate.proven else " open"
+    first = f'<p><span class="verdict">{escape(certificate.status.verdict)}.</span> {escape(paragraphs[0])}</p>'
+    rest = "".join(f"<p>{escape(paragraph)}</p>" for paragraph in paragraphs[1:])
     return f'<h2>What this result proves</h2><div class="proof{mood}">{first}{rest}</div>'
 
 

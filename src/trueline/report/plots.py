@@ -168,7 +168,7 @@ class LearningDisplay:
             rows.append(
                 {
                     "counter": stop, "weight": stop, "average_loss": proof.loss / stop,
-                    "best_fixed_loss": proof.comparator_loss, "bound": proof.bound,
+                    "best_fixed_loss": proof.best_fixed_loss, "bound": proof.bound,
                 }
             )  # fmt: skip
         return cls(rows).plot(ax=ax)

@@ -11,7 +11,7 @@ COLUMNS = (
     ("since_last", "since last"),
     ("label", "label"),
     ("prediction", "prediction"),
-    ("comparator_loss", "best fixed"),
+    ("best_fixed_loss", "best fixed"),
     ("regret", "regret"),
     ("bound", "bound"),
 )
@@ -63,9 +63,9 @@ def regret_plot(records: list[dict[str, Any]], certificate: Any, ax: Any = None)
     from .plots import axes
 
     ax = axes(ax, (7.0, 4.2))
-    if hasattr(certificate, "comparator_loss") and certificate.examples > (records[-1]["examples"] if records else 0):
+    if hasattr(certificate, "best_fixed_loss") and certificate.examples > (records[-1]["examples"] if records else 0):
         now = {"examples": certificate.examples, "average_loss": certificate.loss / certificate.examples}
-        records = [*records, now | {"comparator_loss": certificate.comparator_loss, "bound": certificate.bound}]
+        records = [*records, now | {"best_fixed_loss": certificate.best_fixed_loss, "bound": certificate.bound}]
     mistakes = hasattr(certificate, "mistakes")
     if mistakes and certificate.examples > (records[-1]["examples"] if records else 0):
         now = {"examples": certificate.examples, "average_mistakes": certificate.mistakes / certificate.examples}
@@ -73,7 +73,7 @@ def regret_plot(records: list[dict[str, Any]], certificate: Any, ax: Any = None)
     seen = [record["examples"] for record in records]
     curves: tuple[Any, ...] = (
         ("loss suffered", [r["average_loss"] * r["examples"] for r in records], "#1f6fb4", "-"),
-        ("best fixed weights", [r.get("comparator_loss", math.nan) for r in records], "#3a8f4d", "-"),
+        ("best fixed weights", [r.get("best_fixed_loss", math.nan) for r in records], "#3a8f4d", "-"),
         ("proven bound", [r.get("bound", math.nan) for r in records], "#b2413a", "--"),
     )
     if mistakes:

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from ..certify.records import Status, few
+from ..certificates.certificate import Status, few
 from ..errors import UsageError, nearest
 from ..model.closed import inference_of, part_of
 from ..model.iterated import robust_covariance

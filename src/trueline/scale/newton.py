@@ -19,7 +19,7 @@ from ..batch.gradient import Patience, full_gradient, rounding
 from ..batch.methods import advised, make_penalty
 from ..batch.newton import SHARP
 from ..batch.risk import Point, Risk, run
-from ..certify.records import Status
+from ..certificates.certificate import Status
 from ..errors import UsageError
 from ..onepass.moments import Moments
 from .looking import constant

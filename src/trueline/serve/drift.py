@@ -60,7 +60,7 @@ class Drift:
             y, w = np.array([row[1] for row in self.rows]), np.array([row[2] for row in self.rows])
             best, spread = (best_logistic if logistic else best_fixed)(X, y, w)
         else:
-            total = float(getattr(proof, "comparator_loss", math.nan))
+            total = float(getattr(proof, "best_fixed_loss", math.nan))
             self.against = 1 if math.isfinite(total) else 2
             if math.isfinite(total):
                 best, self.best = total - self.best, total

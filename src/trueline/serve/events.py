@@ -119,7 +119,7 @@ class Events:
             "shadow_of": live.spec.get("shadow_of"), "pending": self.service.pending[live.mid],
             "loss": _finite(getattr(proof, "loss", None)), "served_loss": _finite((getattr(proof, "loss", None) or 0.0) + excess),
             "delayed": live.tally["delayed"],
-            "best": _finite(getattr(proof, "comparator_loss", None)), "bound": _finite(getattr(proof, "bound", None)),
+            "best": _finite(getattr(proof, "best_fixed_loss", None)), "bound": _finite(getattr(proof, "bound", None)),
             "words": str(proof), "proven": proof.proven, "drift": live.windows.describe(),
             "intercept": _finite(np.ravel(live.record.intercept)[0]), "features": live.shape.describe()[:200],
             "coefficients": [[live.columns[k], _finite(values[k]), _finite(values[k] - live.first[k])] for k in order],

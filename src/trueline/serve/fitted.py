@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ..certify.records import Certificate
+from ..certificates.certificate import Certificate
 from ..model.linear import LinearModel
 
 

@@ -41,7 +41,7 @@ def text(service: Service, events: Events) -> str:
         ("position", "Journal position.", lambda v: float(v.position)),
         ("pending", "Predictions that wait for a label.", lambda v: float(service.pending[v.mid])),
         ("loss", "Loss suffered.", lambda v: float(getattr(proofs[v.name], "loss", math.nan))),
-        ("comparator_loss", "Loss of the best fixed weights in hindsight.", lambda v: float(getattr(proofs[v.name], "comparator_loss", math.nan))),
+        ("best_fixed_loss", "Loss of the best fixed weights in hindsight.", lambda v: float(getattr(proofs[v.name], "best_fixed_loss", math.nan))),
         ("bound", "Proven bound on the loss.", lambda v: float(getattr(proofs[v.name], "bound", math.nan))),
         ("delay_excess", "What the delay of labels cost.", lambda v: float(v.tally["excess"])),
         ("window_regret", "Mean regret of the newest window.", lambda v: _newest(v.windows.windows)),

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from ..certify.records import RegretCertificate
+from ..certificates.regret import RegretCertificate
 from ..errors import DataError, ModelError, UsageError, nearest
 from ..modelfile import Array, save, whole_numbers
 from .window import CHUNK

@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 
 from .._jit import kernel
-from ..certify.records import Assumption, RegretCertificate, Status
+from ..certificates.certificate import Assumption, Status
+from ..certificates.regret import RegretCertificate
 from ..data.rows import Sliding
 from ..online import state, sums
 
@@ -62,7 +63,7 @@ def lms_certificate(numbers: np.ndarray, toeplitz: Toeplitz, last: np.ndarray, r
         status=Status.PROVEN if held else Status.VOID,
         assumptions=(Assumption("κ = rate·max‖x‖² < 1", kappa < 1, kappa, 1.0, remedy),),
         advice="" if held else f"the rate is too large for this far end: {remedy}",
-        examples=int(numbers[state.ROUNDS]), loss=suffered, comparator_loss=best, regret=suffered - best, bound=bound,
+        examples=int(numbers[state.ROUNDS]), loss=suffered, best_fixed_loss=best, regret=suffered - best, bound=bound,
         comparator=comparator[1:], bound_comparator=bound_comparator[1:], theorem=THEOREM,
     )  # fmt: skip
 
@@ -76,7 +77,7 @@ def nlms_certificate(numbers: np.ndarray, resets: int) -> RegretCertificate:
         status=Status.PROVEN if held else Status.VOID,
         assumptions=(Assumption("κ = rate < 1", eta < 1, eta, 1.0, "use a rate below 1"),),
         advice="" if held else "use a rate below 1",
-        examples=int(numbers[state.ROUNDS]), loss=suffered, comparator_loss=silent, regret=suffered - silent,
+        examples=int(numbers[state.ROUNDS]), loss=suffered, best_fixed_loss=silent, regret=suffered - silent,
         bound=silent / (1 - eta) if held else math.inf,
         theorem=f"{THEOREM}, losses weighted by 1/(ε + ‖x‖²), u = 0",
     )  # fmt: skip

@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 
 from ..errors import ModelError
-from .checker import Claims, loss_of
+from .stated_claims import Claims
+from .verify_losses import loss_of
 
 _FEW = 400  # rows at which a local fit is made anew
 

@@ -1,4 +1,4 @@
-"""What a model says of itself, as the plain records that the checker takes: no mathematics here, only reading."""
+"""What a model says of itself, as plain records, and the checks of it: no mathematics here, only reading."""
 
 from __future__ import annotations
 
@@ -10,6 +10,35 @@ from ..errors import DataError, ModelError
 
 Rows = np.ndarray
 L1_SHARES = {"none": 0.0, "l2": 0.0, "l1": 1.0, "nonnegative": 1.0, "elastic_net": None}
+
+
+class Check(NamedTuple):
+    """One claim, the number claimed, the number found, and whether the one supports the other."""
+
+    claim: str
+    claimed: Any
+    found: Any
+    held: bool
+    note: str = ""
+
+
+class Claims(list[Check]):
+    """The checks of one certificate; what is claimed is read from its fields by name."""
+
+    def __init__(self, proof: Any) -> None:
+        super().__init__()
+        self.proof = proof
+
+    def holds(self, name: str, found: Any, held: Any, note: str = "", *, field: str = "") -> None:
+        """A claim that the found number supports or not."""
+        claimed: Any = getattr(self.proof, field or name, None)
+        self.append(Check(name, getattr(claimed, "value", claimed), found, bool(held), note))
+
+    def near(self, name: str, found: float, tolerance: float, scale: float | None = None, note: str = "") -> None:
+        """A claim that must equal the found number, to a share of the larger of the two or of a scale."""
+        claimed = getattr(self.proof, name)
+        size = max(abs(claimed), abs(found)) if scale is None else scale
+        self.holds(name, found, claimed == found or abs(claimed - found) <= tolerance * size, note)
 
 
 class Given(NamedTuple):

@@ -2,7 +2,7 @@
 
 ``checker.py`` holds what the four main kinds claim, within 300 lines of NumPy. Beside it stand, in files of the same
 make: what closed forms (``closed.py``) and solvers (``slopes.py``) tell besides, a shorter way to their solutions
-(``inverse.py``), learners of other kinds (``learners.py``), and models that are not a line (``beyond.py``). ``statement.py`` reads what a model says of itself.
+(``inverse.py``), learners of other kinds (``verify_online.py``), and models that are not a line (``beyond.py``). ``statement.py`` reads what a model says of itself.
 """
 
 from __future__ import annotations
@@ -11,12 +11,13 @@ import dataclasses
 from typing import Any
 
 from ..errors import ModelError, TruelineError
-from . import checker, learners, statement
-from .beyond import BEYOND
-from .checker import Check, Claims
-from .closed import closed_form, least_norm
-from .inverse import refined
-from .slopes import KINKED, dual_on_kinks, steepness
+from . import stated_claims as statement
+from . import verify_online
+from .exact_arithmetic import refined
+from .stated_claims import Check, Claims
+from .verify_exact import closed_form, exact, least_norm
+from .verify_gap import KINKED, dual_by_newton, dual_on_kinks, gap, steepness
+from .verify_nonlinear import BEYOND
 
 COVERED = "the rest is in the bound"
 
@@ -78,38 +79,38 @@ def _exact(out: Claims, told: statement.Given, replay: Any) -> None:
     if not {*told.proof.dropped} <= {*told.record.terms}:
         return least_norm(out, told)
     X, Y, c, first, lines = statement.lines(told)
-    found = checker.exact(out, X, Y, c, first, lines, lambda G, right: refined(G, right, first))
+    found = exact(out, X, Y, c, first, lines, lambda G, right: refined(G, right, first))
     return closed_form(out, told, X, Y, c, first, lines, found) if found else None
 
 
 def _batch(out: Claims, told: statement.Given, replay: Any) -> None:
     problems, tolerance = statement.problems(told)
     kinked = problems[0].loss in KINKED
-    shown = checker.gap(out, problems, tolerance, dual_on_kinks if kinked else checker.dual_by_newton)
+    shown = gap(out, problems, tolerance, dual_on_kinks if kinked else dual_by_newton)
     steepness(out, shown)
 
 
 def _online(out: Claims, told: statement.Given, replay: Any) -> None:
     told = statement.in_order(told)
     rule, record = statement.rule_of(told.record), told.record
-    if learners.plain(record) and not (replay and learners.linked(rule)):
-        loss = checker.online(out, rule, told.X, statement.targets_of(record, told.y), told.c)
+    if verify_online.plain(record) and not (replay and verify_online.linked(rule)):
+        loss = verify_online.online(out, rule, told.X, statement.targets_of(record, told.y), told.c)
     else:
-        loss = learners.by_own_code(out, rule, told, replay)
+        loss = verify_online.by_own_code(out, rule, told, replay)
     if told.proof.kind == "averaged":
-        learners.risk(out, told, loss)
+        verify_online.risk(out, told, loss)
 
 
 def _mistakes(out: Claims, told: statement.Given, replay: Any) -> None:
     told = statement.in_order(told)
     rule, signs = statement.rule_of(told.record), statement.targets_of(told.record, told.y)
-    if replay and learners.linked(rule) and len(signs) == 1:
+    if replay and verify_online.linked(rule) and len(signs) == 1:
         scores = [replay(told.X, told.y, told.c)[0]]
     else:
-        scores = [checker.replayed(rule, told.X, t, told.c)[0] for t in signs]
-    wrong = checker.mistakes(out, rule, told.X, signs, scores)
+        scores = [verify_online.replayed(rule, told.X, t, told.c)[0] for t in signs]
+    wrong = verify_online.mistakes(out, rule, told.X, signs, scores)
     if rule.geometry == "signed" and told.proof.comparator is not None and len(wrong):
-        learners.winnow(out, rule, wrong)
+        verify_online.winnow(out, rule, wrong)
 
 
 def _assumptions(out: Claims) -> None:
@@ -121,5 +122,5 @@ def _assumptions(out: Claims) -> None:
 
 
 _BY_KIND = {
-    "exact": _exact, "batch": _batch, "online": _online, "stream": _online, "averaged": _online, "perceptron": _mistakes,
+    "exact": _exact, "gap": _batch, "regret": _online, "stream": _online, "averaged": _online, "mistakes": _mistakes,
 }  # fmt: skip

@@ -1,17 +1,42 @@
-"""What a closed form tells beside its digits: condition number, digits that the data allow, orthogonality, repeats."""
+"""Closed forms: how many digits are right, by normal equations in whole numbers; condition, rank, what the data allow."""
 
 from __future__ import annotations
 
 import math
-from decimal import Context, localcontext
+from decimal import Context, Decimal, localcontext
 from typing import Any
 
 import numpy as np
 
-from .checker import Check, Claims
-from .statement import Given, Line, Rows
+from .exact_arithmetic import decimals, eliminated, gram
+from .stated_claims import Check, Claims, Given, Line, Rows
 
 ULP = 2.0**-53
+
+
+def exact(out: Claims, X: Rows, Y: Rows, c: Rows, first: int, lines: list[Any], solved: Any = eliminated) -> list[Any]:
+    """Least squares, ridge: a line a target tells its columns, ``first`` constants and its coefficients, its ridge."""
+    proof, found, errors = out.proof, list[Any](), [Decimal(0)]
+    with localcontext(Context(prec=120)):
+        G = gram(np.column_stack([np.ones((len(X), first)), X, Y]), c)
+        for at, (on, told, ridge) in enumerate(lines, first + X.shape[1]):
+            rows, near = [*range(first), *(first + j for j in on)], decimals(told)
+            M, right = G[np.ix_(rows, rows)] + np.diag(decimals(np.r_[np.zeros(first), ridge])), G[rows, at]
+            try:
+                best, inverse = solved(M, right)
+            except ZeroDivisionError as place:
+                out.holds("rank", place.args[0], False, "a column that counts repeats the others")
+                return []
+            unseen = [Decimal("1e-15") * (G[at, at] / G[j, j]).sqrt() for j in rows]  # what shows in no prediction
+            errors += [abs(e / v) for e, v, u in zip(near - best, best, unseen) if max(abs(v), abs(v + e)) > u]
+            found.append((G, at, M, right, best, inverse, near))
+    out.holds("rank", rank := min(len(on) for on, *_ in lines), proof.rank == rank)
+    if not proof.dropped:
+        digits = -math.log10(max(float(max(errors)), 2.0**-53))
+        out.holds("arithmetic_digits", digits, proof.arithmetic_digits <= min(digits + 1.0, 16.0))  # one above, at most
+        out.holds("digits", digits, proof.digits <= digits + 1.0)
+    out.holds("status", "not_proven" if proof.dropped else "proven", proof.proven == (not proof.dropped))
+    return found
 
 
 def closed_form(

@@ -1,0 +1,192 @@
+"""What closed forms and solvers prove: digits of coefficients, or a duality gap; and how flat a network's loss is.
+
+For a convex objective P and any feasible dual point with value D: D ≤ min P ≤ P(w), so P(w) − D bounds the distance
+to the optimum. What a gap is divided by is defined here and nowhere else (``relative_gap``), and so is the rule by
+which a gap proves a result (``gap_certificate``). Solvers and verifier compute the inputs apart.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from typing import Any, ClassVar
+
+from .certificate import Certificate, Status, few, number
+
+PROVEN_GAP = (
+    1e-6  # the largest relative gap that is called a proof; the verifier's tolerance, whatever a solver was asked
+)
+FLOOR = 1e-3
+COLUMNS_NAMED = 20
+ROUNDED = 1e-15  # of the objective: a gap that rounding alone can leave
+
+
+def relative_gap(gap: float, primal: float, null: float, saturated: float) -> float:
+    """The gap as a part of what there is to explain.
+
+    ``null`` is the objective of the best constant where a constant lies in the span of the columns (an intercept or a
+    column of ones), else the objective at w = 0; ``saturated`` the least loss that the targets allow. The gap is
+    divided by primal − saturated, but never by less than a thousandth of null − saturated: an objective that vanishes
+    at its optimum (data that are fitted exactly) has no relative accuracy. Moving or scaling the target along with the
+    model leaves the quotient as it is.
+
+    >>> relative_gap(0.01, 0.5, null=1.0, saturated=0.0)
+    0.02
+    >>> relative_gap(0.01, 100.5, null=101.0, saturated=100.0)
+    0.02
+    """
+    scale = max(primal - saturated, FLOOR * (null - saturated))
+    if not math.isfinite(gap) or math.isnan(scale):
+        return math.inf
+    if scale > 0.0:
+        return max(gap, 0.0) / scale
+    return 0.0 if gap <= 0.0 else math.inf
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class ExactCertificate(Certificate):
+    """Closed-form least squares: how many digits hold, and what the data themselves allow."""
+
+    kind: ClassVar[str] = "exact"
+    checked: ClassVar[tuple[str, ...]] = (
+        "status", "assumptions", "arithmetic_digits", "data_digits", "condition_number", "rank", "dropped", "orthogonality",
+    )  # fmt: skip
+    arithmetic_digits: float = 0.0
+    data_digits: float = 0.0
+    condition_number: float = float("nan")
+    rank: int = 0
+    dropped: tuple[str, ...] = ()
+    orthogonality: float = float("nan")
+
+    @property
+    def digits(self) -> float:
+        return min(self.arithmetic_digits, self.data_digits)
+
+    def claim(self) -> str:
+        return (
+            f"{self.digits:.1f} digits (arithmetic {self.arithmetic_digits:.1f}, data allow {self.data_digits:.1f}), "
+            f"condition number {self.condition_number:.3g}, rank {self.rank}"
+            + (f", dependent columns {few(self.dropped)}" if self.dropped else "")
+        )
+
+    def paragraphs(self) -> list[str]:
+        sentences = [
+            f"{self.digits:.1f} decimal digits of every coefficient are correct: they would not change if the whole "
+            f"computation were repeated with unlimited precision. The arithmetic alone carries {self.arithmetic_digits:.1f}; "
+            "the numbers in the table, each taken as known to half a unit in its last place, allow "
+            f"{self.data_digits:.1f}.",
+            f"The condition number of the scaled columns is {number(self.condition_number, 3)}: a relative change of the "
+            f"data of 10⁻¹⁶ can move the coefficients by about {self.condition_number * 1e-16:.1g} of their size. The rank "
+            f"is {self.rank}.",
+        ]
+        if self.dropped:
+            sentences.append(f"These columns are combinations of the others: {few(self.dropped, COLUMNS_NAMED)}.")
+        return sentences
+
+    def to_dict(self) -> dict[str, Any]:
+        return super().to_dict() | {"digits": self.digits}
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class GapCertificate(Certificate):
+    """A minimised objective: the primal value, a dual value below the optimum, and their distance."""
+
+    kind: ClassVar[str] = "gap"
+    checked: ClassVar[tuple[str, ...]] = (
+        "status", "assumptions", "primal", "dual", "gap", "relative_gap", "gradient_norm", "newton_decrement",
+        "largest_step",
+    )  # fmt: skip
+    primal: float = float("nan")
+    dual: float = float("nan")
+    gap: float = float("inf")
+    relative_gap: float = float("inf")
+    gradient_norm: float = float("nan")
+    newton_decrement: float = float("nan")
+    largest_step: float = float("nan")  # constant steps below 2/λ_max of the Hessian converge
+
+    def claim(self) -> str:
+        return f"objective {self.primal:.12g}, duality gap {self.gap:.2g}, relative {self.relative_gap:.2g}"
+
+    def paragraphs(self) -> list[str]:
+        gap = max(self.gap, 0.0)
+        near = (
+            f"this answer is within {number(gap, 3)} of the best possible (relative gap {number(self.relative_gap, 3)})"
+        )
+        if gap <= ROUNDED * abs(self.primal):
+            near = "no answer can be better in the digits that a computer's numbers have"
+        return [
+            f"The objective reached {number(self.primal, 8)}. A dual value proves that no coefficients whatever can go "
+            f"below {number(self.dual, 8)}, so {near}. Anyone can recompute both numbers from the data and the coefficients."
+        ]
+
+
+def gap_certificate(
+    primal: float,
+    dual: float,
+    *,
+    null: float,
+    saturated: float,
+    tolerance: float = PROVEN_GAP,
+    status: Status | None = None,
+    **fields: Any,
+) -> GapCertificate:
+    """The certificate of these values: proven when the relative gap is within the tolerance and within ``PROVEN_GAP``.
+
+    Whoever computes ``dual`` has already subtracted the rounding of its sums, and of those of ``primal``. A dual value
+    above the primal one is a contradiction, and proves nothing. ``status`` overrides a proof, never the lack of one.
+
+    >>> print(gap_certificate(0.5, 0.4999999, null=1.0, saturated=0.0))
+    proven: objective 0.5, duality gap 1e-07, relative 2e-07
+    >>> gap_certificate(0.5, 0.6, null=1.0, saturated=0.0).proven
+    False
+    """
+    gap = primal - dual if math.isfinite(primal) and math.isfinite(dual) else math.inf
+    relative = relative_gap(gap, primal, null, saturated)
+    reached = gap >= 0.0 and relative <= min(tolerance, PROVEN_GAP)
+    if status is None or (status is Status.PROVEN and not reached):
+        status = Status.PROVEN if reached else Status.NOT_PROVEN
+    return GapCertificate(status=status, primal=primal, dual=dual, gap=gap, relative_gap=relative, **fields)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class KernelCertificate(GapCertificate):
+    """½Σw(y − f)² + ½α‖f‖² against a dual value below its minimum over ``scope``.
+
+    ``residual`` is the largest residual of the linear system relative to the largest target; ``leave_one_out`` the
+    weighted mean squared error of each row's prediction from all others.
+    """
+
+    kind: ClassVar[str] = "kernel"
+    checked: ClassVar[tuple[str, ...]] = (
+        "status", "assumptions", "primal", "dual", "gap", "relative_gap", "gradient_norm", "residual", "leave_one_out",
+    )  # fmt: skip
+    scope: str = ""
+    residual: float = float("nan")
+    leave_one_out: float = float("nan")
+
+    def claim(self) -> str:
+        return f"{super().claim()} over {self.scope}, leave-one-out squared error {self.leave_one_out:.6g}"
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class StationaryCertificate(Certificate):
+    """The mean loss and the norm of its gradient at the end, and at the start for comparison; never a proof.
+
+    The objective is not convex: a gradient of 0 would show a stationary point, not the best network.
+    """
+
+    kind: ClassVar[str] = "stationary"
+    checked: ClassVar[tuple[str, ...]] = ("status", "assumptions", "loss", "gradient_norm")
+    examples: int = 0
+    loss: float = float("nan")
+    gradient_norm: float = float("nan")
+    start_loss: float = float("nan")
+    start_gradient_norm: float = float("nan")
+    validation_loss: float = float("nan")
+    rows: str = ""
+
+    def claim(self) -> str:
+        return (
+            f"mean loss {self.loss:.6g} (from {self.start_loss:.6g}), gradient norm {self.gradient_norm:.3g} (from "
+            f"{self.start_gradient_norm:.3g}) on {self.rows}"
+        )
