@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -23,22 +24,65 @@ class Check(NamedTuple):
 
 
 class Claims(list[Check]):
-    """The checks of one certificate; what is claimed is read from its fields by name."""
+    """The checks of one model; what its certificate claims is read by the name of the field.
 
-    def __init__(self, proof: Any) -> None:
+    ``covered`` collects the fields that were looked at: ``verify`` refuses a certificate with a checked field that no
+    check has covered, so that none can be left out by a branch.
+    """
+
+    def __init__(self, certificate: Any) -> None:
         super().__init__()
-        self.proof = proof
+        self.proof = certificate
+        self.covered: set[str] = set()
 
     def holds(self, name: str, found: Any, held: Any, note: str = "", *, field: str = "") -> None:
-        """A claim that the found number supports or not."""
+        """A claim that what was found supports or not; ``field`` names the certificate's field where it differs."""
+        self.covered.add(field or name)
         claimed: Any = getattr(self.proof, field or name, None)
         self.append(Check(name, getattr(claimed, "value", claimed), found, bool(held), note))
+
+    def equals(self, name: str, found: float, room: float, note: str = "") -> None:
+        """A field that must equal what was found to within ``room``, the rounding of the sums behind both."""
+        claimed = getattr(self.proof, name)
+        self.holds(name, found, is_finite(claimed) and abs(claimed - found) <= room, note)
+
+    def equals_or_unknown(self, name: str, found: float, room: float, note: str = "") -> None:
+        """The same of a field that may be left unknown (None)."""
+        if getattr(self.proof, name) is None:
+            self.covered.add(name)
+        else:
+            self.equals(name, found, room, note)
+
+    def at_most(self, name: str, found: float, room: float, note: str = "") -> None:
+        """A field that must not exceed what was found: a lower bound, or digits."""
+        claimed = getattr(self.proof, name)
+        self.holds(name, found, is_finite(claimed) and claimed <= found + room, note)
+
+    def at_least(self, name: str, found: float, room: float, note: str = "") -> None:
+        """A field that must not fall below what was found: an upper bound."""
+        claimed = getattr(self.proof, name)
+        self.holds(name, found, is_finite(claimed) and claimed >= found - room, note)
+
+    def absent(self, *names: str) -> None:
+        """Fields that say nothing of this kind of model: they must be unknown."""
+        for name in names:
+            value = getattr(self.proof, name)
+            self.holds(
+                name, None, value is None or (isinstance(value, float) and math.isnan(value)), "does not apply here"
+            )
 
     def near(self, name: str, found: float, tolerance: float, scale: float | None = None, note: str = "") -> None:
         """A claim that must equal the found number, to a share of the larger of the two or of a scale."""
         claimed = getattr(self.proof, name)
+        if not is_finite(claimed):
+            return self.holds(name, found, False, note)
         size = max(abs(claimed), abs(found)) if scale is None else scale
-        self.holds(name, found, claimed == found or abs(claimed - found) <= tolerance * size, note)
+        return self.holds(name, found, abs(claimed - found) <= tolerance * size, note)
+
+
+def is_finite(value: Any) -> bool:
+    """Whether it is a number, and neither NaN nor infinite."""
+    return isinstance(value, (int, float, np.number)) and not isinstance(value, bool) and math.isfinite(value)
 
 
 class Given(NamedTuple):

@@ -28,13 +28,19 @@ class Verification:
 
     kind: str
     checks: tuple[Check, ...]
+    stated: tuple[tuple[str, Any], ...] = ()  # what the model and its certificate say that nothing here recomputes
 
     @property
     def ok(self) -> bool:
         return bool(self.checks) and all(check.held for check in self.checks)
 
     def to_dict(self) -> dict[str, Any]:
-        return {"ok": self.ok, "kind": self.kind, "checks": [check._asdict() for check in self.checks]}
+        return {
+            "ok": self.ok,
+            "kind": self.kind,
+            "checks": [check._asdict() for check in self.checks],
+            "stated": dict(self.stated),
+        }
 
     def __str__(self) -> str:
         failed = ", ".join(check.claim for check in self.checks if not check.held)
@@ -72,7 +78,8 @@ def verify(model: Any, data: Any, *, certificate: Any = None, replay: Any = None
     except (ArithmeticError, LookupError, TypeError, ValueError, AttributeError) as error:
         reason = f"{type(error).__name__}: {error}"[:120]
         raise ModelError(f"the model's claims cannot be recomputed from these rows ({reason})", where="model") from None
-    return Verification(told.proof.kind, tuple(out))
+    stated = tuple((name, getattr(told.proof, name)) for name in told.proof.stated())
+    return Verification(told.proof.kind, tuple(out), stated)
 
 
 def _exact(out: Claims, told: statement.Given, replay: Any) -> None:

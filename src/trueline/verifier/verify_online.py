@@ -65,17 +65,17 @@ def regret(out: Claims, rule: Any, X: Rows, t: Rows | None, share: Rows, loss: f
     out.holds("examples", len(X), proof.examples == len(X))
     out.near("loss", loss, 1e-6, note=note)
     if not math.isnan(proof.regret):
-        out.near("regret", proof.loss - proof.comparator_loss, 1e-9, abs(proof.loss) + 1e-300)
+        out.near("regret", proof.loss - proof.best_fixed_loss, 1e-9, abs(proof.loss) + 1e-300)
     out.holds("bound", loss, loss <= proof.bound * (1 + 1e-9) or not proof.proven, "the loss must not exceed it")
-    if proof.comparator is None or t is None or math.isnan(proof.comparator_loss):
+    if proof.comparator is None or t is None or math.isnan(proof.best_fixed_loss):
         return
     best = float(share @ told(rule, np.insert(X, 0, 1.0, axis=1) @ proof.comparator, t))
     floor = 1e-9 * float(share @ (t - t.mean()) ** 2)
-    out.near("comparator_loss", best, 1.0, 1e-6 * abs(best) + floor)
+    out.near("best_fixed_loss", best, 1.0, 1e-6 * abs(best) + floor)
     if rule.loss == "squared" and rule.geometry not in ("multiplicative", "signed"):
         A, b = np.insert(X, 0, float(rule.constant), axis=1) * np.sqrt(share)[:, None], t * np.sqrt(share)
         least = float(((b - A @ np.linalg.lstsq(A, b, rcond=None)[0]) ** 2).sum())
-        out.holds("no fixed weights are better", least, least >= best * (1 - 1e-6) - floor, field="comparator_loss")
+        out.holds("no fixed weights are better", least, least >= best * (1 - 1e-6) - floor, field="best_fixed_loss")
 
 
 def mistakes(out: Claims, rule: Any, X: Rows, signs: list[Rows], scores: list[Rows]) -> Rows:
