@@ -13,6 +13,8 @@ from sklearn.utils.estimator_checks import check_estimator
 from tolerances import EPS
 
 import trueline as tl
+from trueline.batch.orthant import Pairs
+from trueline.batch.softmax import SoftmaxRisk
 from trueline.certificates.certificate import Status
 from trueline.estimators.proofs import NotProvenWarning
 
@@ -193,3 +195,36 @@ def test_several_classes_need_no_matrix_of_all_second_derivatives(monkeypatch, n
         sharper.coef_, newton.coef_, atol=1e-3 * np.abs(newton.coef_).max()
     )
     assert np.allclose(sharper.predict_proba(X), newton.predict_proba(X), atol=1e-4)
+
+
+def test_quasi_newton_pairs_make_the_product_of_bfgs():
+    rng = np.random.default_rng(5)
+    root = rng.normal(size=(6, 6))
+    hessian, bound = root @ root.T + np.eye(6), np.diag(rng.uniform(1.0, 3.0, 6))
+    for first, matrix in ((None, np.eye(6)), (lambda g: np.linalg.solve(bound, g), np.linalg.inv(bound))):
+        pairs, kept = Pairs(4, 6, first), []
+        assert not pairs.add(np.ones(6), np.zeros(6))  # no curvature, no pair
+        for _ in range(7):
+            step = rng.normal(size=6)
+            assert pairs.add(step, hessian @ step)
+            kept = [*kept, (step, hessian @ step)][-4:]
+            inverse = matrix * (step @ hessian @ step) / (kept[-1][1] @ matrix @ kept[-1][1])
+            for s, y in kept:
+                left = np.eye(6) - np.outer(s, y) / (s @ y)
+                inverse = left @ inverse @ left.T + np.outer(s, s) / (s @ y)
+            g = rng.normal(size=6)
+            assert np.allclose(pairs.times(g), inverse @ g, rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize(("n", "d", "classes"), [(120, 240, 3), (400, 20, 6)])
+def test_few_dual_points_prove_a_fit_of_several_classes(monkeypatch, n, d, classes):
+    rng = np.random.default_rng(n)
+    X = rng.normal(size=(n, d))
+    y = np.argmax(2.0 * X @ rng.normal(size=(d, classes)) / np.sqrt(d) + rng.gumbel(size=(n, classes)), axis=1)
+    formed, dual = [], SoftmaxRisk.dual
+    monkeypatch.setattr(SoftmaxRisk, "dual", lambda risk, point: formed.append(0) or dual(risk, point))
+    model = tl.LogisticRegression(tol=1e-7).fit(X, y)
+    # One at the start, one or two where the gradient foretells a proof, one at the end.
+    assert model.certificate_.proven and len(formed) <= 5
+    best = tl.LogisticRegression(tol=1e-12).fit(X, y).certificate_.dual
+    assert model.certificate_.primal - best <= 1e-10 * best

@@ -101,8 +101,7 @@ class Patience:
             return True
         lower = after.objective < before.objective - rounding(before)
         if not lower:
-            left = self.risk.penalty.stationarity(after.theta, self.risk.gradient(after))
-            norm = math.sqrt(float((left * left).sum()))
+            norm = self.risk.norm(after)
             lower, self.least = norm < self.least, min(norm, self.least)
         self.left = self.steps if lower else self.left - 1
         return self.left <= 0

@@ -253,7 +253,7 @@ def solve(
     second = "decrement" in chosen.options
     costly = risk.design.n >= newton.SAMPLE_FROM and risk.design.n * risk.size > POLISHED  # a Hessian for a number
     outcome = run(
-        risk, steps(risk, theta, **searched), stop=stop, tol=tol, max_iter=most, every=chosen.every,
+        risk, steps(risk, theta, **searched), stop=stop, tol=tol, max_iter=most, every=None if _quasi(method, risk) else chosen.every,
         polish=_polish(method, risk),
         decrement=second and risk.size <= newton.LARGEST_MATRIX and not costly, callback=callback,
     )  # fmt: skip
@@ -265,11 +265,16 @@ def _polish(method: str, risk: Risk) -> int:
     """How many steps may follow the one that met the stop rule."""
     if method == "interior":
         return VERTEX
-    if method == "owlqn" and getattr(risk.loss, "name", "") == "softmax" and risk.penalty.smooth:
+    if _quasi(method, risk):
         return POLISH_QUASI
     if method not in ("newton", "irls"):
         return 0
     return POLISH if risk.design.n * risk.size <= POLISHED else POLISH_LARGE
+
+
+def _quasi(method: str, risk: Risk) -> bool:
+    """Whether the steps are quasi-Newton steps of several classes, whose dual points cost as much as a step."""
+    return method == "owlqn" and getattr(risk.loss, "name", "") == "softmax" and risk.penalty.smooth
 
 
 def continued(risk: Risk, steps: Callable[..., Iterator[Point]], theta: np.ndarray) -> np.ndarray:

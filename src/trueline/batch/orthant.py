@@ -7,32 +7,82 @@ Without an L1 term it is plain L-BFGS.
 
 from __future__ import annotations
 
-from collections import deque
+import math
 from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
+from .._jit import kernel
 from .gradient import Patience, rounding
 from .risk import Point, Risk
 
 
-def two_loop(pairs: deque[tuple[np.ndarray, np.ndarray]], g: np.ndarray, first: Any = None) -> np.ndarray:
-    """The inverse-Hessian product of the last pairs of (step, change of gradient), from ``first`` or the unit matrix."""
-    q, weights = g.copy(), []
-    for s, y in reversed(pairs):
-        weight = float(s @ q) / float(s @ y)
-        weights.append(weight)
-        q -= weight * y
-    changed = pairs[-1][1] if pairs else q
-    if first is not None:
-        q, changed = first(q), first(changed) if pairs else q
-    if pairs:
-        s, y = pairs[-1]
-        q *= float(s @ y) / float(y @ changed)
-    for (s, y), weight in zip(pairs, reversed(weights), strict=True):
-        q += s * (weight - float(y @ q) / float(s @ y))
-    return q
+class Pairs:
+    """The last pairs of (step, change of gradient), and the product of the inverse Hessian that they describe."""
+
+    def __init__(self, memory: int, size: int, first: Any = None) -> None:
+        self.steps, self.changes = np.empty((memory, size)), np.empty((memory, size))
+        self.curves = np.empty(memory)  # step · change of gradient
+        self.first = first  # g ↦ B⁻¹g of a first matrix B; None is the unit matrix
+        self.begin = self.count = 0
+        self.scale = 1.0
+
+    def clear(self) -> None:
+        self.begin = self.count = 0
+        self.scale = 1.0
+
+    def add(self, step: np.ndarray, change: np.ndarray) -> bool:
+        """Take a pair in, for the oldest where there is no room; refuse one that shows no curvature."""
+        curve = float(step @ change)
+        if not curve > 1e-12 * math.sqrt(float(step @ step)) * math.sqrt(float(change @ change)):
+            return False
+        memory = len(self.curves)
+        at = (self.begin + self.count) % memory
+        if self.count == memory:
+            self.begin = (self.begin + 1) % memory
+        else:
+            self.count += 1
+        self.steps[at], self.changes[at], self.curves[at] = step, change, curve
+        image = change if self.first is None else self.first(change)
+        self.scale = curve / float(change @ image)
+        return True
+
+    def times(self, g: np.ndarray) -> np.ndarray:
+        """H⁻¹g by Nocedal's two loops."""
+        q, weights = g.copy(), np.empty(len(self.curves))
+        latest_first(self.steps, self.changes, self.curves, self.begin, self.count, weights, q)
+        if self.first is not None:
+            q = self.first(q)
+        q *= self.scale
+        oldest_first(self.steps, self.changes, self.curves, self.begin, self.count, weights, q)
+        return q
+
+
+@kernel(reassociate=True)
+def latest_first(steps, changes, curves, begin, count, weights, q):
+    """The first loop: takes from q what each pair explains of it."""
+    for back in range(1, count + 1):
+        at = (begin + count - back) % curves.shape[0]
+        product = 0.0
+        for j in range(q.shape[0]):
+            product += steps[at, j] * q[j]
+        weights[at] = product / curves[at]
+        for j in range(q.shape[0]):
+            q[j] -= weights[at] * changes[at, j]
+
+
+@kernel(reassociate=True)
+def oldest_first(steps, changes, curves, begin, count, weights, q):
+    """The second loop: gives it back as steps."""
+    for i in range(count):
+        at = (begin + i) % curves.shape[0]
+        product = 0.0
+        for j in range(q.shape[0]):
+            product += changes[at, j] * q[j]
+        rest = weights[at] - product / curves[at]
+        for j in range(q.shape[0]):
+            q[j] += rest * steps[at, j]
 
 
 def owlqn(risk: Risk, start: np.ndarray, memory: int = 10) -> Iterator[Point]:
@@ -40,41 +90,42 @@ def owlqn(risk: Risk, start: np.ndarray, memory: int = 10) -> Iterator[Point]:
     penalty = risk.penalty
     point = risk.point(start)
     first = risk.preconditioner() if penalty.smooth else None
-    pairs: deque[tuple[np.ndarray, np.ndarray]] = deque(maxlen=memory)
+    pairs = Pairs(memory, len(start), first)
     patience = Patience(risk)
+    corners = np.flatnonzero(penalty.l1 > 0.0)
     while True:
         smooth = risk.gradient(point) + penalty.l2 * point.theta
         yield point
-        pseudo = penalty.stationarity(point.theta, risk.gradient(point))
+        pseudo = risk.stationarity(point)
         if not pseudo.any():
             return
-        held = penalty.l1 > 0.0
-        direction = -two_loop(pairs, pseudo, first)
-        direction[held & (direction * pseudo >= 0.0)] = 0.0
+        direction = -pairs.times(pseudo)
+        if len(corners):
+            direction[corners[direction[corners] * pseudo[corners] >= 0.0]] = 0.0
         if not float(direction @ pseudo) < 0.0:
             pairs.clear()
             direction = -pseudo
-        orthant = np.where(point.theta != 0.0, np.sign(point.theta), -np.sign(pseudo))
-        step = 1.0 if pairs or first is not None else min(1.0, 1.0 / float(np.linalg.norm(pseudo)))
+        step = 1.0 if pairs.count or first is not None else min(1.0, 1.0 / risk.norm(point))
         following = None
         while step > 1e-14:
             theta = point.theta + step * direction
-            theta[held & (theta * orthant < 0.0)] = 0.0
+            if len(corners):
+                here = point.theta[corners]
+                orthant = np.where(here != 0.0, np.sign(here), -np.sign(pseudo[corners]))
+                theta[corners[theta[corners] * orthant < 0.0]] = 0.0
             trial = risk.point(theta)
             if trial.objective <= point.objective + 1e-4 * float(pseudo @ (theta - point.theta)) + rounding(point):
                 following = trial
                 break
             step *= 0.5
         if following is None or patience.over(point, following):
-            if not pairs:
+            if not pairs.count:
                 return
             pairs.clear()
             patience = Patience(risk)
             continue
         s = following.theta - point.theta
         y = risk.gradient(following) + penalty.l2 * following.theta - smooth
-        if float(s @ y) > 1e-12 * float(np.linalg.norm(s) * np.linalg.norm(y)):
-            pairs.append((s, y))
-        elif not s.any():
+        if not pairs.add(s, y) and not s.any():
             return
         point = following

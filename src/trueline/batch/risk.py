@@ -26,6 +26,7 @@ from .scaled import ScaledPenalty
 
 LONG = 20_000  # rows from which one fused reading beats separate products
 BLOCK_ENTRIES = 100_000
+LONGEST = 50  # iterations after which a dual point is formed whatever the gradient says: Ctrl-C keeps the last one
 
 
 @kernel
@@ -73,6 +74,8 @@ class Point:
     penalty: float
     dual: np.ndarray | None = None  # a method's own dual variables, where it has better ones than the slopes
     gradient: np.ndarray | None = None
+    stationarity: np.ndarray | None = None  # the smallest subgradient of loss and penalty, and its norm
+    norm: float = math.nan
     hessian: np.ndarray | None = None
     direction: np.ndarray | None = None  # −H⁻¹∇E by the Hessian of this point
     decrement: float = math.nan  # √(gᵀH⁻¹g) by the Hessian of this point
@@ -187,6 +190,18 @@ class Risk:
         if point.gradient is None:
             point.gradient = self.design.correlations(point.slope)
         return point.gradient
+
+    def stationarity(self, point: Point) -> np.ndarray:
+        """The smallest subgradient of loss and penalty."""
+        if point.stationarity is None:
+            point.stationarity = self.penalty.stationarity(point.theta, self.gradient(point))
+        return point.stationarity
+
+    def norm(self, point: Point) -> float:
+        """The norm of that subgradient."""
+        if math.isnan(point.norm):
+            point.norm = length(self.stationarity(point))
+        return point.norm
 
     def hessian(self, point: Point) -> np.ndarray:
         """The Hessian of the mean loss plus the L2 part of the penalty."""
@@ -331,14 +346,15 @@ def run(
     stop: str = "gap",
     tol: float = 1e-6,
     max_iter: int = 1000,
-    every: int = 1,
+    every: int | None = 1,
     polish: int = 0,
     decrement: bool = False,
     callback: Any = None,
 ) -> Outcome:
     """Drive a method until its stop rule holds, it ends, its iterations run out, or Ctrl-C.
 
-    ``every`` says how often a dual point is formed (it may cost a pass); the trace has every iteration. Up to ``polish``
+    ``every`` says how often a dual point is formed (it may cost a pass): after so many iterations, or, where it is None,
+    when the gradient foretells that it meets the rule. The trace has every iteration. Up to ``polish``
     steps follow the one that met the rule: where steps converge faster than linearly, they give the digits. With ``decrement``
     the certificate states Newton's, by the Hessian of the point returned.
     """
@@ -347,17 +363,19 @@ def run(
     trace: list[Step] = []
     best: Point | None = None
     best_dual, best_norm, last = risk.floor(), math.inf, math.inf
+    certified, share = (
+        0,
+        math.inf,
+    )  # the iteration of the last dual point, and its gap over the squared norm of the gradient
     passes = risk.design.passes
     status, reason, iteration = None, "iterations", 0
 
-    def norm_of(point: Point) -> float:
-        return length(risk.penalty.stationarity(point.theta, risk.gradient(point)))
-
     def certify(point: Point) -> None:
-        nonlocal best, best_norm, best_dual
-        norm = norm_of(point)
+        nonlocal best, best_norm, best_dual, certified, share
+        norm = risk.norm(point)
         value, point.z = risk.dual(point)
         point.gap = point.objective - value
+        certified, share = iteration, point.gap / norm**2 if norm > 0.0 else 0.0
         best_dual = max(best_dual, value)
         # Objectives within the rounding of their sums are the same: there the smaller gradient decides.
         same = 4e-16 * math.sqrt(risk.design.n) * abs(point.objective)
@@ -368,12 +386,25 @@ def run(
         ):
             best, best_norm = point, norm
 
+    def due(point: Point) -> bool:
+        """Whether this point is to have a dual point. Near the optimum gaps fall as the square of the gradient does."""
+        if best is None or iteration >= max_iter:
+            return True
+        if every is not None:
+            return iteration % every == 0
+        if reason == stop:
+            return False  # of the steps that polish, only the last has one
+        if iteration - certified >= LONGEST:
+            return True
+        foretold = share * risk.norm(point) ** 2
+        return not math.isfinite(foretold) or relative_gap(foretold, point.objective, null) <= tol
+
     def holds(point: Point, gap: float, decrease: float) -> bool:
         """Whether the stop rule is met at this point."""
         if stop == "gap":
             return relative_gap(gap, point.objective, null, saturated) <= tol
         if stop == "gradient":
-            return norm_of(point) <= tol and length(risk.gradient_in_units(point)) <= tol
+            return risk.norm(point) <= tol and length(risk.gradient_in_units(point)) <= tol
         if stop == "decrement":
             risk.newton_direction(point)
             return point.decrement <= tol
@@ -381,13 +412,12 @@ def run(
 
     try:
         for point in method:
-            due = iteration % every == 0 or iteration >= max_iter
-            if (due or best is None) and not (point.passing and iteration < max_iter):
+            if due(point) and not (point.passing and iteration < max_iter):
                 certify(point)
             objective = point.objective
             gap = objective - best_dual
             seconds = time.perf_counter() - started
-            norm = norm_of(point) if stop == "gradient" or point.gradient is not None else None
+            norm = risk.norm(point) if stop == "gradient" or point.gradient is not None else None
             trace.append(Step(iteration, objective, gap, norm, risk.design.passes - passes, seconds))
             if callback is not None:
                 callback(trace[-1])
@@ -400,7 +430,7 @@ def run(
                 if best is not point and (ends or every == 1):  # where a dual point is dear, only the last has one
                     certify(point)
                 if stop != "gap":  # the point returned is the one at which the rule holds
-                    best, best_norm = point, norm_of(point)
+                    best, best_norm = point, risk.norm(point)
                 reason = stop
                 if ends:
                     break

@@ -13,12 +13,52 @@ from typing import Any
 import numpy as np
 
 from .. import dense
+from .._jit import kernel
 from .design import Design
 from .duality import solve_symmetric
 from .risk import Point, Risk
 from .scaled import ScaledPenalty
 
 LARGEST_FACTOR = 1000  # parameters of a class whose matrix is factored once, to scale the steps
+
+
+@kernel
+def below_the_top(scores, y, below, own):
+    """Fills each score minus the largest of its row, and that of the row's own class."""
+    for i in range(scores.shape[0]):
+        top = scores[i, 0]
+        for k in range(1, scores.shape[1]):
+            top = max(top, scores[i, k])
+        for k in range(scores.shape[1]):
+            below[i, k] = scores[i, k] - top
+        own[i] = below[i, y[i]]
+
+
+@kernel
+def shares(p, own, y, c, slope):
+    """The mean loss; divides the exponentials in ``p`` by their sums and fills c∘(p − e_y)."""
+    loss = 0.0
+    for i in range(p.shape[0]):
+        total = 0.0
+        for k in range(p.shape[1]):
+            total += p[i, k]
+        for k in range(p.shape[1]):
+            p[i, k] /= total
+            slope[i, k] = c[i] * p[i, k]
+        slope[i, y[i]] -= c[i]
+        loss += c[i] * (np.log(total) - own[i])
+    return loss
+
+
+@kernel
+def negative_entropy(q, c):
+    """Σ c·Σ q ln q, with 0 ln 0 = 0; what rounding left below 0 counts as 0."""
+    total = 0.0
+    for i in range(q.shape[0]):
+        for k in range(q.shape[1]):
+            if q[i, k] > 0.0:
+                total += c[i] * q[i, k] * np.log(q[i, k])
+    return total
 
 
 class Softmax:
@@ -40,9 +80,9 @@ class SoftmaxRisk(Risk):
     def __init__(
         self, design: Design, y: np.ndarray, c: np.ndarray, penalty: ScaledPenalty, classes: int, offset: Any = None
     ) -> None:
-        super().__init__(design, y, c, Softmax(), penalty, offset)
+        super().__init__(design, np.asarray(y, dtype=np.int64), c, Softmax(), penalty, offset)
         self.classes = classes
-        self.every = np.arange(len(y))
+        self.ones = np.ones(len(y))
 
     @property
     def size(self) -> int:
@@ -53,23 +93,19 @@ class SoftmaxRisk(Risk):
         if design.sparse or design.X.dtype != np.float64:
             return np.column_stack([design.scores(row) for row in rows])
         design.passes += 1.0
-        coef = rows[:, : design.d] / design.scale
-        scores = (coef @ design.X.T).T  # a class after another: sums over classes then run along memory
+        coef = np.divide(rows[:, : design.d].T, design.scale[:, None], order="C")  # BLAS is quickest so
+        scores = design.X @ coef
         if design.intercept:
-            scores += rows[:, -1] - coef @ design.shift
+            scores += rows[:, -1] - design.shift @ coef
         return np.asarray(scores)
 
     def point(self, theta: np.ndarray, scores: np.ndarray | None = None) -> Point:
         if scores is None:
             scores = self.image(theta)
-        p = scores - scores.max(axis=1, keepdims=True)
-        own = p[self.every, self.y]
+        p, own, slope = np.empty(scores.shape), np.empty(len(scores)), np.empty(scores.shape)
+        below_the_top(scores, self.y, p, own)
         np.exp(p, out=p)
-        total = p.sum(axis=1)
-        loss = float(self.c @ (np.log(total) - own))
-        p /= total[:, None]
-        slope = p * self.c[:, None]
-        slope[self.every, self.y] -= self.c
+        loss = float(shares(p, own, self.y, self.c, slope))
         return Point(theta, scores, loss, slope, p, self.penalty.value(theta))
 
     def gradient(self, point: Point) -> np.ndarray:
@@ -83,8 +119,8 @@ class SoftmaxRisk(Risk):
             return np.concatenate([design.correlations(np.ascontiguousarray(column)) for column in slope.T])
         design.passes += 1.0
         out = np.empty((self.classes, design.size))
-        total = slope.sum(axis=0)
-        out[:, : design.d] = (slope.T @ design.X - np.outer(total, design.shift)) / design.scale
+        total = self.ones @ slope
+        out[:, : design.d] = (slope.T @ design.X - total[:, None] * design.shift) / design.scale
         if design.intercept:
             out[:, -1] = total
         return out.ravel()
@@ -148,16 +184,18 @@ class SoftmaxRisk(Risk):
         q[np.arange(len(q)), self.y[on]] += 1.0
         if q.min(initial=0.0) < -1e-12:
             return -math.inf, None
-        q = np.maximum(q, 0.0)
-        entropy = np.where(q > 0.0, q * np.log(np.where(q > 0.0, q, 1.0)), 0.0).sum(axis=1)
-        return -float(self.c[on] @ entropy) - self.penalty.conjugate(z), z
+        return -float(negative_entropy(q, self.c[on])) - self.penalty.conjugate(z), z
 
     def _free_hessian(self, point: Point, free: np.ndarray) -> np.ndarray:
-        """The Hessian of the free parameters: of the intercepts alone it takes no pass."""
+        """The Hessian of the free parameters: of the intercepts alone it takes no pass.
+
+        A constant on all intercepts changes nothing; a curvature along it makes the matrix regular.
+        """
         size, p = self.design.size, point.curvature
         if (free % size == self.design.d).all():
             weighted = p * self.c[:, None]
-            return np.diag(weighted.sum(axis=0)) - weighted.T @ p
+            total = self.ones @ weighted
+            return np.diag(total) - weighted.T @ p + float(total.sum()) / self.classes**2
         if point.hessian is not None:
             return point.hessian[np.ix_(free, free)]
         return self.loss_hessian(point)[np.ix_(free, free)]
