@@ -397,7 +397,7 @@ def run(
         if iteration - certified >= LONGEST:
             return True
         foretold = share * risk.norm(point) ** 2
-        return not math.isfinite(foretold) or relative_gap(foretold, point.objective, null) <= tol
+        return not math.isfinite(foretold) or relative_gap(foretold, point.objective, null, saturated) <= tol
 
     def holds(point: Point, gap: float, decrease: float) -> bool:
         """Whether the stop rule is met at this point."""
