@@ -203,3 +203,26 @@ def test_the_loss_of_counts_is_of_their_log_means(learner, capsys, tmp_path):
     code, out, err = run(capsys, "verify", paths[0], tmp_path / "t.csv", "--json")
     checks = {check["claim"]: check for check in json.loads(out)["checks"]}
     assert checks["loss"]["held"], checks["loss"]
+
+
+def test_a_resumed_stream_refuses_a_derived_column_it_has_no_use_for(capsys, table, tmp_path):
+    model, again = tmp_path / "m.tl", tmp_path / "again.tl"
+    words = ["--features", "x,double", "--derive", "double=2 * z", "--save", model, "-q"]
+    assert run(capsys, "stream", table / "first.csv", "-t", "y", *words)[0] == 0
+    resumed = ["stream", table / "second.csv", "--resume", model, "--save", again, "-q"]
+    for derive, why in (("square=x * x", "has no such column"), ("double=3 * z", "double=2 * z")):
+        code, _, err = run(capsys, *resumed, "--derive", derive)
+        assert code == 2 and why in err and not again.exists(), err
+    assert run(capsys, *resumed, "--derive", "double=2 * z")[0] == 0
+    assert run(capsys, *resumed, "--derive", "square=x * x", "--where", "square < 1")[0] == 0
+    code, _, err = run(capsys, *resumed, "--weights", "z")
+    assert code == 2 and "--weights says z" in err
+
+
+@pytest.mark.parametrize("resume", [False, True])
+def test_a_filter_that_leaves_no_row_is_refused(capsys, table, tmp_path, resume):
+    model, again = tmp_path / "m.tl", tmp_path / "again.tl"
+    assert run(capsys, "stream", table / "first.csv", "-t", "y", "--features", "x,z", "--save", model, "-q")[0] == 0
+    how = ["--resume", model] if resume else ["-t", "y", "--features", "x,z"]
+    code, _, err = run(capsys, "stream", table / "second.csv", *how, "--where", "x > 1e9", "--save", again)
+    assert code == 3 and "no row" in err and "x > 1e9" in err and not again.exists()

@@ -187,3 +187,15 @@ def test_the_calibration_picture_has_one_point_for_each_probability():
     outcome = np.tile(np.r_[np.zeros(50), np.ones(50)], 2)
     drawn = figures.calibration(probability, outcome, "yes")
     assert drawn.count("<circle") == 2
+
+
+@pytest.mark.parametrize("folds", [19, 37, 74])
+def test_as_many_folds_as_rows_have_an_error_too(capsys, noisy, folds):
+    words = [noisy, "--target", "y", *features(noisy), "--folds", folds]
+    fit, compare = said(capsys, "fit", *words), said(capsys, "compare", *words)
+    plain = next(row for row in fit["cross_validation"] if row["method"] == "least squares")
+    ranked = next(row for row in compare["methods"] if row["method"] == "least squares")
+    assert plain["error"] == pytest.approx(ranked["cross_validated"], rel=1e-9)
+    assert any(
+        re.match(rf"{folds}-fold cross-validation \(\d+ of the folds have rows\): error", n) for n in fit["notes"]
+    )

@@ -51,12 +51,12 @@ def test_its_own_training_file_can_be_predicted_and_evaluated(capsys, table, end
     code, told, err = run(capsys, "predict", model, data, "-o", out, "--json")
     made = pl.read_csv(out)["prediction"]
     assert code == 0 and "5 of 200 rows" in err, err
-    assert json.loads(told)["empty_predictions"] == 5 and (made.is_null().to_numpy() == lacking).all()
+    assert json.loads(told)["empty_predictions"] == 5 and (made.is_nan().to_numpy() == lacking).all()
     if formula is None or "lag" not in formula:  # what the rows would get alone; a lag looks back over rows left out
         whole = frame.filter(~lacking)
         whole.write_csv(folder / "whole.csv")
         code, alone, _ = run(capsys, "predict", model, folder / "whole.csv")
-        assert np.allclose(made.drop_nulls(), [float(v) for v in alone.split()[1:]], rtol=1e-12)
+        assert np.allclose(made.drop_nans(), [float(v) for v in alone.split()[1:]], rtol=1e-12)
     code, told, _ = run(capsys, "evaluate", model, data, "--json")
     found = json.loads(told)
     known = ~lacking & frame["y"].is_not_null().to_numpy()
@@ -93,7 +93,7 @@ def test_labels_and_intervals_are_empty_too(capsys, table):
     )
     code, out, err = run(capsys, "predict", model, data)
     assert code == 0, err
-    assert [row in ('""', "") for row in out.splitlines()[1:]] == lacking.tolist()
+    assert [row == "NaN" for row in out.splitlines()[1:]] == lacking.tolist()
 
 
 def test_a_model_that_refuses_can_be_told_to_drop(capsys, table):
@@ -142,3 +142,20 @@ def test_the_number_of_filled_cells_is_told(capsys, table, policy):
         "4 missing cells" in note
         for note in json.loads(run(capsys, "fit", folder / "t.csv", *asked, "--json")[1])["notes"]
     )
+
+
+@pytest.mark.parametrize("ending", ["csv", "tsv"])
+def test_a_file_of_predictions_alone_has_a_line_for_every_row(capsys, table, ending):
+    """An empty line would be skipped by pandas and by most readers, and rows would answer for others."""
+    import pandas as pd
+
+    folder, _, lacking = table
+    model, out = folder / "alone.tl", folder / f"alone.{ending}"
+    words = ["--features", "x,z", "--missing", "drop", "-q", "-o", model]
+    assert run(capsys, "fit", folder / "t.csv", "-t", "y", *words)[0] == 0
+    assert run(capsys, "predict", model, folder / "t.csv", "-o", out)[0] == 0
+    made = pd.read_csv(out, sep="\t" if ending == "tsv" else ",")["prediction"]
+    assert len(made) == len(lacking) and made.isna().any() and made.dtype == float
+    np.testing.assert_allclose(pl.read_csv(out)["prediction"].to_numpy(), made.to_numpy(), rtol=1e-12)
+    assert run(capsys, "predict", model, folder / "t.csv", "-o", folder / "alone.parquet")[0] == 0
+    assert pl.read_parquet(folder / "alone.parquet")["prediction"].is_null().to_list() == made.isna().to_list()

@@ -86,12 +86,13 @@ def text_blocks(asked: Asked, state: State | None, form: str) -> Iterator[Any]:
 
 def table_blocks(asked: Asked, state: State | None) -> Iterator[Any]:
     """Blocks of a table, each with the schema so far."""
+    from ..data.encode import Encoder
+    from ..data.read import open_source
+
     old = state.schema if state is not None else None
     target = asked.target or (old.target if old is not None else None)
     if target is None:
         if asked.source != "-":
-            from ..data.read import open_source
-
             open_source(asked.source)  # says so where this is no table but sparse text
         raise UsageError("give --target: the column to predict", where="target")
     settings: dict[str, Any] = {
@@ -103,8 +104,8 @@ def table_blocks(asked: Asked, state: State | None) -> Iterator[Any]:
     }
     if old is not None:
         settings = {
-            "features": list(old.names), "weights": asked.weights or old.weights, "where": asked.where or old.where,
-            "derive": asked.derive or dict(old.derive), "missing": old.missing,
+            "features": list(old.names), "weights": old.weights, "where": asked.where or old.where,
+            "derive": dict(old.derive) | asked.derive, "missing": old.missing,
             "categories": [c.name for c in old.columns if c.kind == "category"], "dates": old.formats,
         }  # fmt: skip
 
@@ -113,11 +114,14 @@ def table_blocks(asked: Asked, state: State | None) -> Iterator[Any]:
         return made if old is None else old.merge(made), made.target_kind, levels
 
     part = None if old is None else 0  # of what the learner has seen in all
-    from ..data.encode import Encoder
-
-    encoder = Encoder(asked.source, target=target, labels=True, part=part, **settings)
+    source = asked.source
+    if old is not None:
+        source = open_source(source)
+        old.check_names([*source.names, *settings["derive"]], source.describe, training=True)
+    encoder = Encoder(source, target=target, labels=True, part=part, **settings)
     for block in encoder:
         yield list(block.terms), block.X, block.y, block.weights, *told(encoder.schema, encoder.target_levels)
+    encoder.refuse_no_rows()
     # No rows, but the schema of them all: a block's own still lacks the rows that were dropped from it.
     none = np.empty((0, len(encoder.terms)))
     yield list(encoder.terms), none, none[:, 0], None, *told(encoder.schema, encoder.target_levels)

@@ -15,6 +15,8 @@ import typing
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from ..errors import UsageError
+
 PLAIN = {int: re.compile(r"[0-9]+"), float: re.compile(r"[0-9]+(\.[0-9]*)?|\.[0-9]+")}
 
 
@@ -123,6 +125,26 @@ def read(function: Callable[..., Any], given: Sequence[str]) -> dict[str, Any] |
         return None
     missing = (p for p in inspect.signature(function).parameters.values() if p.default is p.empty)
     return _together(function, values) if all(p.name in values for p in missing) else None
+
+
+def wrong_number(
+    function: Callable[..., Any], name: str, flags: Sequence[str], given: Sequence[str]
+) -> UsageError | None:
+    """The refusal of a command line whose value of this parameter is no number of its range; None for other kinds."""
+    hint = typing.get_type_hints(function, include_extras=True).get(name)
+    kind, *notes = typing.get_args(hint) if hasattr(hint, "__metadata__") else (hint,)
+    wanted = {int: "a whole number", float: "a number"}.get(_without_none(kind))
+    if wanted is None:
+        return None
+    low, high = (
+        next((v for note in notes if (v := getattr(note, end, None)) is not None), None) for end in ("min", "max")
+    )
+    if low is not None:
+        wanted += f" of at least {low}" if high is None else f" from {low} to {high}"
+    found = [text for word, text in zip(given, [*given[1:], ""]) if word in flags]
+    found += [word.partition("=")[2] for word in given if word.partition("=")[0] in flags and "=" in word]
+    shown = f", not {found[-1]!r}" if found else ""
+    return UsageError(f"{flags[0]} is {wanted}{shown}", where=name)
 
 
 def for_typer(function: Callable[..., Any]) -> Callable[..., Any]:

@@ -40,6 +40,8 @@ def evaluate(
         target, weights = "label", "weight" if opened.form == "vw" else None
     column = target or options.required(opened.target, "target", "the model does not know its target's name")
     source = opened.naming(options.one_source(data), (column, weights))
+    if target is None:
+        source = _having(source, column)
     metrics, n, dropped = measured(opened, source, column, weights, where)
     if json:
         emit({"n": n, "dropped_rows": dropped, "target": column, "metrics": metrics})
@@ -102,6 +104,17 @@ def numbers_of(series: Any, name: str) -> np.ndarray:
     if values is None or not np.isfinite(values).all() or (values < 0).any():
         raise DataError(f"column {name!r} holds weights that are not finite numbers of at least 0", where=name)
     return values
+
+
+def _having(source: Any, column: str) -> Any:
+    """The source, which has the column that the model predicts."""
+    from ..data.read import open_source
+    from ..data.refusals import lacking_column
+
+    opened = open_source(source)
+    if column not in opened.names:
+        raise lacking_column(column, opened.names, opened.describe)
+    return opened
 
 
 def _with(source: Any, extra: list[str]) -> Any:

@@ -263,7 +263,7 @@ def solved(asked: Asked, moments: Any, began: float, notes: list[str]) -> Fitted
     alpha = None
     if asked.penalty == "none":
         record = fit_least_squares(moments, fit_intercept=moments.intercept, rank="drop")
-        rows, curves, paths, line = compared(moments)
+        rows, curves, paths, line = compared(moments, asked.folds)
         notes = [*notes, line] if line else notes
     else:
         record, alpha, rows, curves, paths = penalised(moments, asked)

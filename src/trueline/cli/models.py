@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..errors import DataError, UsageError
+from ..errors import UsageError
 
 if TYPE_CHECKING:
     import polars as pl
@@ -130,11 +130,9 @@ class Opened:
         opened = open_source(source, where=where)
         absent = [name for name in self.names if name not in opened.names]
         if absent:
-            from ..errors import nearest
+            from ..data.refusals import lacking_column
 
-            raise DataError(
-                f"{opened.describe} lacks column {absent[0]!r}{nearest(absent[0], opened.names)}", where=absent[0]
-            )
+            raise lacking_column(absent[0], opened.names, opened.describe)
         for frame in opened.frames():
             yield frame, frame.select(self.names).to_numpy().astype(float)
 

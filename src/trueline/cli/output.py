@@ -181,7 +181,7 @@ def _print_frames(frames: Iterator[pl.DataFrame], json: bool) -> int:
 
     rows = 0
     for at, frame in enumerate(frames):
-        text = frame.write_ndjson() if json else frame.write_csv(include_header=at == 0)
+        text = frame.write_ndjson() if json else frame.write_csv(include_header=at == 0, null_value=absent(frame))
         if sys.stdout.isatty():
             show(text, end="")
         else:  # data for another program, to the byte
@@ -195,4 +195,13 @@ def _write_text_frame(frame: pl.DataFrame, file: Any, kind: str, first: bool) ->
     if kind == "ndjson":
         frame.write_ndjson(file)
     else:
-        frame.write_csv(file, include_header=first, separator="\t" if kind == "tsv" else ",")
+        separator = "\t" if kind == "tsv" else ","
+        frame.write_csv(file, include_header=first, separator=separator, null_value=absent(frame))
+
+
+def absent(frame: pl.DataFrame) -> str:
+    """What delimited text has for a value that is not there: nothing, but NaN where the line would be empty.
+
+    Readers skip empty lines, and all rows after one would then belong to the row before.
+    """
+    return "NaN" if frame.width == 1 else ""

@@ -16,18 +16,15 @@ from .heldout import mean_over_rows, rooted
 
 RIDGES, LASSOS = 33, 50  # penalties tried
 LASSO_DEPTH = 1e-6
+LEAST = 2  # rows to fit on, where the largest fold is left out
 RIDGE_FREE = 1e-6  # of a column's variance: a ridge that leaves its coefficient alone
 
 
-def compared(moments: Any) -> tuple[list[dict[str, Any]], list[dict[str, Any]], list[dict[str, Any]], str]:
-    """(cross-validation rows, curves, paths, one line) of least squares, ridge and lasso."""
+def compared(moments: Any, folds: int) -> tuple[list[dict[str, Any]], list[dict[str, Any]], list[dict[str, Any]], str]:
+    """(cross-validation rows, curves, paths, one line) of least squares, ridge and lasso; ``folds`` were asked for."""
     d = len(moments.terms)
-    if (
-        len(moments.parts) < 2
-        or d == 0
-        or min(part.n for part in moments.parts.values()) < 1
-        or moments.n <= 2 * len(moments.parts)
-    ):
+    sizes_of_folds = [part.n for part in moments.parts.values()]
+    if d == 0 or min(sizes_of_folds) < 1 or moments.n - max(sizes_of_folds) < LEAST:
         return [], [], [], ""
     ridge_alphas, ridge_errors = ridge_curve(moments)
     lasso_alphas, lasso_errors = lasso_curve(moments, 1.0)
@@ -51,7 +48,9 @@ def compared(moments: Any) -> tuple[list[dict[str, Any]], list[dict[str, Any]], 
         {"name": "ridge", "alphas": ridge_alphas[1:], "coefs": ridge_coefs * scales, "best": rows[1]["alpha"]},
         {"name": "lasso", "alphas": lasso_alphas, "coefs": lasso_coefs * scales, "best": rows[2]["alpha"]},
     ]
-    return rows, curves, paths, line(rows, d, len(moments.parts))
+    filled = len(moments.parts)
+    folded = f"{folds}-fold cross-validation" + ("" if filled == folds else f" ({filled} of the folds have rows)")
+    return rows, curves, paths, line(rows, d, folded)
 
 
 def fold_sizes(moments: Any) -> np.ndarray:
@@ -85,7 +84,7 @@ def curve(
     return {"name": name, "alphas": alphas, "mean": mean, "error": spread, "level": level}
 
 
-def line(rows: list[dict[str, Any]], d: int, folds: int) -> str:
+def line(rows: list[dict[str, Any]], d: int, folded: str) -> str:
     """The comparison in words."""
     plain, ridge, lasso = rows
 
@@ -101,7 +100,7 @@ def line(rows: list[dict[str, Any]], d: int, folds: int) -> str:
 
     kept = "all" if lasso["nonzero"] == d else f"{lasso['nonzero']} of {d}"
     return (
-        f"{folds}-fold cross-validation: error {plain['error']:.5g} ± {plain['std_error']:.2g}; ridge at {strength(ridge['alpha'])} {better(ridge)}; "
+        f"{folded}: error {plain['error']:.5g} ± {plain['std_error']:.2g}; ridge at {strength(ridge['alpha'])} {better(ridge)}; "
         f"lasso at {strength(lasso['alpha'])} keeps {kept} columns and {better(lasso)}"
     )
 

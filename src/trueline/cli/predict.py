@@ -41,7 +41,8 @@ def predict(
 ) -> None:
     """Predict from a saved model: a row out for every row in, in order.
 
-    A model that was fitted without rows that lack a value gives them an empty prediction, and says how many.
+    A model that was fitted without rows that lack a value gives them an empty prediction, and says how many. In CSV of
+    predictions alone it is written NaN: readers skip empty lines.
 
     [bold]Examples[/bold]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from typing import Any
 
 from ..errors import UsageError
@@ -18,6 +19,9 @@ def check_resumed(
     loss: str | None,
     rate: str,
     features: list[str] | None,
+    weights: str | None,
+    derive: dict[str, str],
+    where: str | None,
     missing: str,
     classes: list[str] | None,
     form: str | None,
@@ -38,6 +42,8 @@ def check_resumed(
         _same("missing", missing if given("--missing") else None, schema.missing, path)
         if features is not None and set(features) != set(schema.names):
             _same("features", ",".join(features), ",".join(schema.names), path)
+        _same("weights", weights, schema.weights or "none", path)
+        _check_derived(schema, derive, where, path)
     if classes is not None:
         _same("classes", ",".join(classes), ",".join(map(str, state.labels)) or "numbers", path)
     own = bool(getattr(record, "fit_intercept", True))
@@ -53,6 +59,23 @@ def check_resumed(
             f"{path} was made {words[0]} what the bound needs, and goes on so; leave {words[1]} out",
             where="certificate",
         )
+
+
+def _check_derived(schema: Any, derive: dict[str, str], where: str | None, path: str) -> None:
+    """Refuse a derived column that is another one for the learner, or that it has no use for."""
+    import polars as pl
+
+    own, used = dict(schema.derive), {*schema.names, schema.target, schema.weights}
+    for text in (where, *derive.values()):
+        with contextlib.suppress(Exception):  # what is no SQL is refused where it is read
+            used |= set(pl.sql_expr(text).meta.root_names()) if text else set()
+    for name, text in derive.items():
+        _same("derive", f"{name}={text}", f"{name}={own[name]}" if name in own else None, path)
+        if name not in used:
+            raise UsageError(
+                f"--derive makes {name!r}, and the learner in {path} has no such column; leave it out, or begin anew without --resume",
+                where="derive",
+            )
 
 
 def _same(option: str, asked: str | None, has: Any, path: str) -> None:

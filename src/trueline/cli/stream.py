@@ -119,7 +119,7 @@ def stream(
         state = State.resumed(opened)
         check_resumed(
             state, resume, target=target, learner=learner, loss=loss, rate=rate, features=options.names(features),
-            missing=missing, classes=options.names(classes), form=form, certificate=certificate,
+            weights=weights, derive=options.derivations(derive), where=where, missing=missing, classes=options.names(classes), form=form, certificate=certificate,
             intercept=intercept,
         )  # fmt: skip
     text = form or (state.form if state is not None else None) or text_form(data)

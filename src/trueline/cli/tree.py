@@ -100,10 +100,19 @@ def _typed(name: str, arguments: list[str]) -> int:
     command = load(name)
 
     try:
-        with command.make_context(f"trueline {name}", arguments) as context:
+        with command.make_context(f"trueline {name}", list(arguments)) as context:
             result = command.invoke(context)
     except Exit as end:
         return end.exit_code
+    except Exception as error:
+        parameter = getattr(error, "param", None)
+        if type(error).__name__ == "BadParameter" and parameter is not None:
+            from .declare import wrong_number
+
+            refusal = wrong_number(_function(name), parameter.name, parameter.opts, arguments)
+            if refusal is not None:
+                raise refusal from None
+        raise
     return result if isinstance(result, int) else 0
 
 

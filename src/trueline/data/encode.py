@@ -399,13 +399,21 @@ class Encoder:
             total += rule.numbers(np.ascontiguousarray(y)[:, None], None, [str(self.target)])
         return rule.of(total, self.copies)
 
+    def refuse_no_rows(self) -> None:
+        """Refuse a source of which no row is left, at its end."""
+        if self._row == 0:
+            raise self.source.no_rows()
+        if self._kept == 0:
+            raise DataError(
+                f"no row of {self.source.describe} is complete: all {self._row} have a missing value", where="missing"
+            )
+
     def _finish(self) -> None:
         describe = self.source.describe
         self._stray.refuse(self.source, self.target)
         if self._given_target.kind == "category":
             refuse_classes(str(self.target), self.target_levels, self._kept, describe)
-        if self._kept == 0:
-            raise DataError(f"no row of {describe} is complete: all {self._row} have a missing value", where="missing")
+        self.refuse_no_rows()
         for name, levels in self._levels.items():
             refuse_identifier(name, sorted(levels), self._kept, describe)
         if self.weights is not None and self._weight_total == 0:

@@ -127,10 +127,14 @@ class Source:
                 yield frame
             del frame  # or there would be one more while the next is made
         if rows == 0 and not empty:
-            where = " and ".join(what for kind, _, what in self._steps if kind == "where")
-            if where:
-                raise DataError(f"no row of {self.describe} is left by where {where!r}", where="where")
-            raise DataError(f"{self.describe} has column names but no rows", where=self.describe)
+            raise self.no_rows()
+
+    def no_rows(self) -> DataError:
+        """The refusal of a source that gave no row."""
+        where = " and ".join(what for kind, _, what in self._steps if kind == "where")
+        if where:
+            return DataError(f"no row of {self.describe} is left by where {where!r}", where="where")
+        return DataError(f"{self.describe} has column names but no rows", where=self.describe)
 
     def _streamed(self) -> Iterator[pl.DataFrame]:
         for piece in self._piece_iterator():

@@ -33,6 +33,11 @@ def unknown_column(name: str, known: Sequence[str], *, what: str = "column", sou
     return UsageError(f"there is no {what} {name!r}{place}{nearest(name, known)}", where=name)
 
 
+def lacking_column(name: str, known: Sequence[str], source: str) -> DataError:
+    """The data lack a column that a model needs; the call named none."""
+    return DataError(f"{source} lacks column {name!r}{nearest(name, known)}", where=name)
+
+
 def same_term(term: str, one: str, other: str, describe: str) -> DataError:
     """Two parts of the design that would have the same name, and so be taken for one."""
     return DataError(

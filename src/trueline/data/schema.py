@@ -21,7 +21,7 @@ import numpy as np
 from ..errors import DataError, UsageError, nearest, printable
 from .blocks import Block
 from .columns import codes, numbers
-from .refusals import missing_value, refuse_infinite, refuse_undefined, same_term
+from .refusals import lacking_column, missing_value, refuse_infinite, refuse_undefined, same_term
 from .row import RowEncoder
 
 if TYPE_CHECKING:
@@ -270,11 +270,11 @@ class Schema:
             )
         return {name: np.asarray(array[:, j], dtype=float) for j, name in enumerate(wanted)}
 
-    def check_names(self, given: Sequence[str], describe: str) -> None:
-        """Refuse a table that lacks a column of the model."""
-        for name in self.names:
-            if name not in given:
-                raise DataError(f"{describe} lacks column {name!r}{nearest(name, given)}", where=name)
+    def check_names(self, given: Sequence[str], describe: str, *, training: bool = False) -> None:
+        """Refuse a table that lacks a column of the model; of rows to learn from, also target and weights."""
+        for name in (*self.names, *((self.target, self.weights) if training else ())):
+            if name is not None and name not in given:
+                raise lacking_column(name, given, describe)
 
     def _raw(self, frame: pl.DataFrame, row: int, describe: str) -> tuple[np.ndarray, tuple[str, ...]]:
         """The design before any basis: final terms, or all levels where a formula goes on from them."""

@@ -67,14 +67,17 @@ def fitted_rows(
 def encoder_of(schema: Any, source: Any) -> Any:
     """An encoder with the settings that made a schema."""
     from ..data.encode import Encoder
+    from ..data.read import open_source
 
     formula = None
     if schema.formula is not None:
         from ..data.formula import Formula
 
         formula = Formula.from_dict(schema.formula)
+    opened = open_source(source)
+    schema.check_names([*opened.names, *dict(schema.derive)], opened.describe, training=True)
     return Encoder(
-        source,
+        opened,
         target=schema.target,
         features=None if formula is not None else list(schema.names),
         weights=schema.weights,

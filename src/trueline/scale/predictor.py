@@ -10,7 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import DataError, TruelineError, UsageError, nearest
+from ..data.refusals import lacking_column
+from ..errors import TruelineError, UsageError
 
 PREFIXES = {"predict_proba": "probability", "predict_log_proba": "log_probability", "decision_function": "score"}
 
@@ -61,7 +62,7 @@ class Predictor:
         """Refuse a table that lacks a column, or a method that the model does not have, before any job."""
         for name in self.names or ():
             if name not in columns:
-                raise DataError(f"the table lacks column {name!r}{nearest(name, columns)}", where=name)
+                raise lacking_column(name, columns, "the table")
 
     def values(self, rows: Any, number: int | None = None) -> np.ndarray:
         """The predictions of a pandas frame or of an array: one column, or several side by side."""
