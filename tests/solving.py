@@ -37,5 +37,7 @@ def solved(*arguments, **options):
         return minimize(*arguments, **options)
 
 
-def options_of(penalty):
-    return {"groups": GROUPS} if penalty == "group_l1" else {}
+def options_of(penalty, alpha):
+    """The strength and the groups, of the penalties that have them."""
+    strength = {} if penalty in (None, "none", "box") else {"alpha": alpha}
+    return strength | ({"groups": GROUPS} if penalty == "group_l1" else {})

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 from sklearn.linear_model import QuantileRegressor
-from solving import solved
+from solving import options_of, solved
 
 import trueline as tl
 from trueline.parts.losses import LOSSES
@@ -63,7 +63,7 @@ def test_weights_duplicates_and_degenerate_rows():
     assert weighted.certificate.primal == pytest.approx(repeated.certificate.primal, rel=1e-10)
     twice = np.column_stack([X, X[:, 0]])  # no single optimum: any of them, proven
     assert solved(twice, y, "absolute", "l1", alpha=0.1).proven
-    assert solved(np.column_stack([X, np.ones(30)]), np.round(y), "absolute", alpha=0.1).proven
+    assert solved(np.column_stack([X, np.ones(30)]), np.round(y), "absolute").proven
     assert solved(X, np.zeros(30), "absolute", "l1", alpha=0.1).certificate.primal == pytest.approx(0.0, abs=1e-12)
 
 
@@ -82,8 +82,8 @@ def test_auto_fits_every_penalty(loss, shape):
     fields = {"p": 1.0} if loss == "power" else {}
     for penalty in PENALTIES:
         for intercept in (True, False):
-            options = {"groups": np.arange(d) // 2} if penalty == "group_l1" else {}
-            found = solved(given, y, loss, penalty, alpha=0.05, intercept=intercept, **options, **fields)
+            options = options_of(penalty, 0.05) | ({"groups": np.arange(d) // 2} if penalty == "group_l1" else {})
+            found = solved(given, y, loss, penalty, intercept=intercept, **options, **fields)
             assert found.proven, (penalty, intercept, found)
             coef = found.coef
             if penalty == "nonnegative":

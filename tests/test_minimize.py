@@ -29,7 +29,7 @@ def test_every_method_that_fits_reaches_the_same_certified_optimum(loss):
         found = {}
         for method in METHODS:
             try:
-                solution = solved(X, ys[loss], loss, penalty, method, alpha=0.02, tol=1e-6, **options_of(penalty))
+                solution = solved(X, ys[loss], loss, penalty, method, tol=1e-6, **options_of(penalty, 0.02))
             except tl.UsageError as refusal:
                 assert str(refusal).startswith(f"method {method!r} needs ")
                 continue
@@ -46,7 +46,7 @@ def test_every_method_that_fits_reaches_the_same_certified_optimum(loss):
             scale = max(abs(one.primal), 1e-3)
             assert one.primal - best_dual <= 1.1e-6 * scale + 1e-12, (loss, penalty, method)
             assert one.primal - best_dual >= -1e-11 * scale, (loss, penalty, method)
-        assert solved(X, ys[loss], loss, penalty, alpha=0.02, **options_of(penalty)).proven
+        assert solved(X, ys[loss], loss, penalty, **options_of(penalty, 0.02)).proven
     assert fitted >= (4 if loss in ("absolute", "hinge") else 30)
 
 
@@ -67,7 +67,9 @@ def test_the_dual_of_any_point_bounds_the_optimum(loss, data):
     if key not in OPTIMA:
         if loss in ("absolute", "hinge") and name == "nonnegative":
             return
-        OPTIMA[key] = solved(X, ys[loss], loss, name, alpha=0.1, tol=1e-9, intercept=intercept).certificate.primal
+        OPTIMA[key] = solved(
+            X, ys[loss], loss, name, tol=1e-9, intercept=intercept, **options_of(name, 0.1)
+        ).certificate.primal
     rng = np.random.default_rng(data.draw(st.integers(0, 10**6)))
     theta = rng.normal(size=risk.size) * data.draw(st.sampled_from([0.01, 0.3, 3.0]))
     if name == "nonnegative":
@@ -102,8 +104,8 @@ def test_layouts_agree(layout):
         "fortran": lambda: np.asfortranarray(X), "float32": lambda: X.astype(np.float32),
     }[layout]()  # fmt: skip
     for penalty, method in (("l2", "newton"), ("l1", "coordinate"), ("l1", "fista"), (None, "irls")):
-        one = solved(X, ys["logistic"], "logistic", penalty, method, alpha=0.02, tol=1e-9)
-        other = solved(same, ys["logistic"], "logistic", penalty, method, alpha=0.02, tol=1e-9)
+        one = solved(X, ys["logistic"], "logistic", penalty, method, tol=1e-9, **options_of(penalty, 0.02))
+        other = solved(same, ys["logistic"], "logistic", penalty, method, tol=1e-9, **options_of(penalty, 0.02))
         assert abs(one.certificate.primal - other.certificate.primal) <= 2e-9
         assert np.allclose(X @ one.coef + one.intercept, X @ other.coef + other.intercept, atol=2e-3)
 
@@ -114,8 +116,10 @@ def test_weights_are_repetitions_and_zero_weights_are_absent():
     counts[ys["squared_hinge"] > 0][:1] = 1
     repeated, labels = np.repeat(X, counts, axis=0), np.repeat(ys["logistic"], counts)
     for penalty in ("l1", "l2"):
-        one = solved(X, ys["logistic"], "logistic", penalty, alpha=0.05, sample_weight=counts, tol=1e-10)
-        other = solved(repeated, labels, "logistic", penalty, alpha=0.05, tol=1e-10)
+        one = solved(
+            X, ys["logistic"], "logistic", penalty, sample_weight=counts, tol=1e-10, **options_of(penalty, 0.05)
+        )
+        other = solved(repeated, labels, "logistic", penalty, tol=1e-10, **options_of(penalty, 0.05))
         assert one.certificate.primal == pytest.approx(other.certificate.primal, rel=1e-9)
 
 
@@ -133,9 +137,9 @@ def test_huber_from_zero_on_targets_of_a_large_scale(scale, penalty):
     """At zero every residual is beyond delta, so that no row has curvature."""
     X, ys = problem(1)
     y = scale * (ys["huber"] - 3.0)
-    solution = solved(X, y, "huber", penalty, alpha=1e-3, tol=1e-6)
+    solution = solved(X, y, "huber", penalty, tol=1e-6, **options_of(penalty, 1e-3))
     assert solution.proven and solution.certificate.gap >= -1e-12 * solution.certificate.primal
-    other = minimize(X, y, "absolute", penalty, alpha=1e-3, tol=1e-6) if penalty is None else None
+    other = minimize(X, y, "absolute", penalty, tol=1e-6) if penalty is None else None
     if other is not None:  # delta·|r| − ½delta² ≤ huber ≤ delta·|r|
         delta = 1.35
         assert solution.certificate.dual <= delta * other.certificate.primal

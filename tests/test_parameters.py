@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import re
 import types
 
 import numpy as np
@@ -13,6 +14,7 @@ from sklearn.base import BaseEstimator, clone, is_classifier
 import trueline as tl
 from trueline.errors import TruelineError, UsageError
 from trueline.estimators.parameters import HOT
+from trueline.parts.penalties import L2
 
 
 class Nonsense:
@@ -130,9 +132,39 @@ def test_the_nearest_option_is_named():
         tl.scan({"x": [1.0, 2.0], "y": [1.0, 2.0]}, target="y", mising="drop")
     with pytest.raises(UsageError, match=r"tl.lasso_path has no option 'n_alpha'; did you mean 'n_alphas'"):
         tl.lasso_path(X, NUMBERS, n_alpha=3)
+    with pytest.raises(UsageError, match=r"tl.cancel_echo has no option 'dealy'; did you mean 'delay'"):
+        tl.cancel_echo(np.zeros(100), np.zeros(100), 8000, dealy=0.1)
     table = pd.DataFrame(X, columns=list("abc")).assign(y=NUMBERS)
     with pytest.raises(UsageError, match="no option 'mising'; did you mean 'missing'"):
         tl.Ridge().fit(table, target="y", mising="drop")
+
+
+@pytest.mark.parametrize("name", [n for n in ESTIMATORS if hasattr(getattr(tl, n), "learn_one")])
+def test_methods_for_one_example_name_the_nearest_option(name):
+    model = getattr(tl, name)()
+    row, target = {"a": 1.0}, 1
+    with pytest.raises(UsageError, match=rf"{name}.learn_one has no option 'weigth'; did you mean 'weight'"):
+        model.learn_one(row, target, weigth=2.0)
+    for method in ("predict_one", "predict_proba_one"):
+        if hasattr(model, method):
+            with pytest.raises(UsageError, match=rf"{name}.{method} has no option 'xs'; did you mean 'x'"):
+                getattr(model, method)(row, xs=1.0)
+
+
+SETTINGS_OF_NO_USE = [
+    (None, {"alpha": 0.1}, "alpha=0.1 does nothing without a penalty; name one of 'l1', 'l2'"),
+    (None, {"alpha": [0.1, 0.2]}, "does nothing without a penalty"),
+    ("none", {"l1_ratio": 0.5}, "l1_ratio=0.5 does nothing without a penalty; name one of 'elastic_net' as penalty"),
+    ("box", {"alpha": 1.0}, "penalty='box' has no alpha; leave it out, or name one of 'l1'"),
+    ("l2", {"alpha": 1.0, "l1_ratio": 0.3}, "penalty='l2' has no l1_ratio; leave it out, or name one of 'elastic_net'"),
+    (L2(2.0), {"alpha": 1.0}, "alpha goes with a penalty by name; give it to your own part itself"),
+]
+
+
+@pytest.mark.parametrize(("penalty", "options", "sentence"), SETTINGS_OF_NO_USE)
+def test_minimize_refuses_a_setting_that_the_penalty_has_not(penalty, options, sentence):
+    with pytest.raises(UsageError, match=re.escape(sentence)):
+        tl.minimize(X, NUMBERS, penalty=penalty, **options)
 
 
 SOURCE_OPTIONS = {

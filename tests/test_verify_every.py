@@ -129,7 +129,8 @@ def test_solutions_of_every_method_are_verified(loss):
             try:
                 with warnings.catch_warnings():
                     warnings.simplefilter("ignore")
-                    solution = tl.minimize(S, y, loss=loss, penalty=penalty, alpha=0.1, method=method)
+                    strength = {} if penalty is None else {"alpha": 0.1}
+                    solution = tl.minimize(S, y, loss=loss, penalty=penalty, method=method, **strength)
             except tl.UsageError:
                 continue  # not for this loss or penalty
             found = tl.verify(solution, (S, y))

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import functools
+import inspect
+from collections.abc import Iterable
 from typing import Any
 
 
@@ -54,6 +57,25 @@ class ModelError(TruelineError):
 
     kind = "model"
     exit_code = 4
+
+
+def named_options(function: Any) -> Any:
+    """A public function whose unknown options are refused by name, with the nearest one that it takes."""
+    known = list(inspect.signature(function).parameters)
+
+    @functools.wraps(function)
+    def guarded(*args: Any, **options: Any) -> Any:
+        for name in options:
+            if name not in known:
+                raise unknown_option(f"tl.{function.__name__}", name, known)
+        return function(*args, **options)
+
+    return guarded
+
+
+def unknown_option(where: str, name: str, known: Iterable[str]) -> UsageError:
+    """The refusal of an option that nobody takes."""
+    return UsageError(f"{where} has no option {name!r}{nearest(name, list(known))}", where=name)
 
 
 def nearest(name: str, known: Any) -> str:

@@ -363,10 +363,8 @@ def run(
     trace: list[Step] = []
     best: Point | None = None
     best_dual, best_norm, last = risk.floor(), math.inf, math.inf
-    certified, share = (
-        0,
-        math.inf,
-    )  # the iteration of the last dual point, and its gap over the squared norm of the gradient
+    certified = 0  # the iteration of the last dual point
+    share = math.inf  # its gap over the squared norm of the gradient
     passes = risk.design.passes
     status, reason, iteration = None, "iterations", 0
 

@@ -11,13 +11,7 @@ import numpy as np
 def losses_of(state: Any, made: np.ndarray, y: np.ndarray) -> np.ndarray:
     """The loss of each prediction, as the tables print it: squared without the half, log loss, or mistakes."""
     if not state.labels:
-        loss = getattr(state.record, "loss", None)
-        if loss is not None and getattr(loss, "name", "squared") not in ("squared",):
-            member = state.record.members[0] if state.record.kind == "ladder" else state.record
-            # Predictions are means; the loss is of scores.
-            scores = made if getattr(member, "_identity", True) else np.log(np.maximum(made, 1e-300))
-            return np.array([loss.value(float(s), float(t)) for s, t in zip(scores, y)])
-        return (made - y) ** 2
+        return state.record.losses_of(made, y) if hasattr(state.record, "losses_of") else (made - y) ** 2
     if not probabilistic(state.record):
         return (np.sign(made) != y).astype(float) if made.ndim == 1 else (made.argmax(axis=1) != y).astype(float)
     with np.errstate(divide="ignore"):

@@ -19,12 +19,11 @@ from typing import Any
 import numpy as np
 from sklearn.utils import check_random_state
 
-from ..errors import UsageError
+from ..errors import UsageError, named_options
 from .boosting import AdaBoost
 from .classics import Perceptron, Winnow
 from .margin import LinearSVC
 from .online import OnlineRegressor
-from .parameters import named_options
 
 WORLDS = ("sparse target, dense inputs", "dense target, sparse inputs")
 FAMILIES = ("additive", "multiplicative")

@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 
 from .. import modelfile
-from ..errors import ModelError
+from ..errors import ModelError, named_options
 from ..model import restore
 from ..model import save as save_record
-from .parameters import Checked, named_options
+from .parameters import Checked
 
 # What a record that was saved without an estimator comes back as.
 ESTIMATOR_OF_KIND = {

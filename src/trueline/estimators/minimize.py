@@ -86,7 +86,7 @@ def minimize(
     method: str = "auto",
     *,
     alpha: Any = None,
-    l1_ratio: float = 0.5,
+    l1_ratio: float | None = None,
     penalty_weights: Any = None,
     groups: Any = None,
     lower: Any = None,
@@ -116,7 +116,7 @@ def minimize(
         "interior", "normal", "qr" or "svd"
     alpha : the penalty's strength (1 for "l1", "l2", "elastic_net" and "group_l1"; "nonnegative" means b ≥ 0 alone unless
         alpha·Σb is asked for); a sequence of them gives a warm-started path, a list of solutions
-    l1_ratio : the share of L1 in the elastic net
+    l1_ratio : the share of L1 in the elastic net (0.5)
     penalty_weights : a factor of the penalty for each coefficient
     groups : a label a column, for "group_l1"
     lower, upper : bounds on the coefficients, one for all or one each ("box" without them is −1 to 1)
@@ -158,6 +158,7 @@ def minimize(
         raise UsageError("groups go with penalty='group_l1'; leave them out", where="groups")
     if penalty_weights is not None and getattr(penalty, "name", penalty) in (None, "none", "box"):
         raise UsageError("penalty_weights go with a penalty that has a strength; name one or leave them out")
+    _refuse_unused(penalty, {"alpha": alpha, "l1_ratio": l1_ratio})
     if penalty == "box" and (lower is not None or upper is not None):
         penalty = None  # the bounds are told here, and the part's own would add to them
     matrix = as_matrix(X)
@@ -169,11 +170,10 @@ def minimize(
     solutions: list[Solution] = []
     standard = bool(standardise) and not (method == STOCHASTIC and penalty is not None)
     for strength in alphas:
-        given = {**options, "l1_ratio": l1_ratio} | ({} if strength is None else {"alpha": strength})
+        given = options | {name: v for name, v in (("alpha", strength), ("l1_ratio", l1_ratio)) if v is not None}
         penalty_part = _part(penalty, PENALTIES, make_penalty_part, given)
-        unknown = given.keys() - {"alpha", "l1_ratio"}
-        if unknown:
-            raise UsageError(f"minimize has no parameter {sorted(unknown)[0]!r}, nor has this loss or penalty")
+        if given:
+            raise UsageError(f"minimize has no parameter {sorted(given)[0]!r}, nor has this loss or penalty")
         risk = build(
             matrix, targets, loss_part, penalty_part, weights=weights, intercept=intercept,
             penalty_weights=penalty_weights, groups=groups, lower=lower, upper=upper, offset=shift,
@@ -212,6 +212,26 @@ def _refuse(tol: Any, max_iter: Any, alpha: Any, start: Any, callback: Any) -> N
         raise UsageError(f"start is {start!r}; a Solution or (coefficients, intercept) is accepted", where="start")
     if callback is not None and not callable(callback):
         raise UsageError(f"callback is {callback!r}; a function of one step of the trace is accepted", where="callback")
+
+
+def _refuse_unused(penalty: Any, settings: dict[str, Any]) -> None:
+    """Refuse a setting that the penalty has not; a name that is unknown is refused where the penalty is made."""
+    named = "none" if penalty is None else penalty
+    if isinstance(named, str) and named not in PENALTIES:
+        return
+    takes = PENALTIES[named]._fields if isinstance(named, str) else ()
+    for option, value in settings.items():
+        if value is None or option in takes:
+            continue
+        fit = ", ".join(repr(name) for name, part in PENALTIES.items() if option in part._fields)
+        if named == "none":
+            raise UsageError(
+                f"{option}={value!r} does nothing without a penalty; name one of {fit} as penalty, or leave {option} out",
+                where=option,
+            )
+        if isinstance(named, str):
+            raise UsageError(f"penalty={named!r} has no {option}; leave it out, or name one of {fit}", where=option)
+        raise UsageError(f"{option} goes with a penalty by name; give it to your own part itself", where=option)
 
 
 def _solved(

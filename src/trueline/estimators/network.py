@@ -17,7 +17,7 @@ from ..parts.activations import ACTIVATIONS, activation
 from ..parts.losses import loss
 from ..report.plots import axes
 from .checking import check_weights, validate_data
-from .parameters import Flag, Number, OneOf, Part, Whole, available, numbers_of
+from .parameters import Flag, Number, OneOf, Part, Whole, available, numbers_of, unknown_of_one
 from .sources import lazily
 from .streaming import one_weight, unchanged_if_refused
 from .tasks import Classification, Regression, plain
@@ -215,8 +215,10 @@ class NeuralNetwork(Regression):
         up = self._fitted_rows(X)
         return np.column_stack([1.0 - up, up])
 
-    def predict_one(self, x: dict[str, float]) -> Any:
+    def predict_one(self, x: dict[str, float], **unknown: Any) -> Any:
         """The prediction for one example of named features; a label, or None before any was seen, with classes."""
+        if unknown:
+            raise unknown_of_one(self, "predict_one", unknown)
         if not _labelled(self):
             return super().predict_one(x)
         record = self.__dict__.get("record_")
@@ -224,11 +226,15 @@ class NeuralNetwork(Regression):
             return None
         return plain(self.classes_[int(record.predict_one(x) > (0.5 if _probable(self) else 0.0))])
 
-    def learn_one(self, x: dict[str, float], y: Any, weight: float = 1.0, *, w: float | None = None) -> Any:
+    def learn_one(
+        self, x: dict[str, float], y: Any, weight: float = 1.0, *, w: float | None = None, **unknown: Any
+    ) -> Any:
         """Learn one example of named features, which may appear and vanish; returns the estimator.
 
         ``w`` is River's name for ``weight``.
         """
+        if unknown:
+            raise unknown_of_one(self, "learn_one", unknown)
         if w is not None:
             weight = one_weight(weight, w)
         if not hasattr(self, "record_"):

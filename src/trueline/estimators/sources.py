@@ -11,9 +11,9 @@ from typing import Any, TypeVar, cast
 import numpy as np
 
 from ..engines import engine_of
-from ..errors import DataError, UsageError
+from ..errors import DataError, UsageError, named_options
 from ..onepass.moments import Moments
-from .parameters import Checked, named_options, unknown_option
+from .parameters import Checked, unknown_argument
 
 Method = TypeVar("Method", bound=Callable[..., Any])
 
@@ -114,7 +114,7 @@ def check_source_options(estimator: Any, options: dict[str, Any]) -> None:
     for name in options:
         if name not in known:
             own = list(inspect.signature(type(estimator).fit).parameters)[1:-1]
-            raise unknown_option(f"{type(estimator).__name__}.fit", name, [*own, *known])
+            raise unknown_argument(f"{type(estimator).__name__}.fit", name, [*own, *known])
 
 
 # What only the folds and the sums of one pass can mean.

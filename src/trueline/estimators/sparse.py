@@ -17,13 +17,13 @@ from sklearn.base import MultiOutputMixin
 
 from ..batch.lasso import LassoFit, LassoProblem, prefers_gram
 from ..certificates.certificate import Certificate
-from ..errors import DataError
+from ..errors import DataError, named_options
 from ..model.closed import linear_record
 from ..model.linear import LinearModel, names
 from ..onepass.moments import Moments
 from .arrays import refuse_extremes
 from .checking import check_array, refuse_target
-from .parameters import RULES, Whole, check_value, named_options
+from .parameters import RULES, Whole, check_value
 from .penalised import (
     ALPHAS,
     SPARSE,

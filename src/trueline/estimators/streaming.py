@@ -21,6 +21,7 @@ from ..online.model import OnlineModel
 from ..parts import geometries, losses, penalties, rates
 from .checking import check_weights, validate_data
 from .loading import Saved
+from .parameters import unknown_of_one
 from .sources import check_source_options, paired
 
 ORDERS = ("in_order", "cyclic", "uniform", "shuffled")
@@ -234,11 +235,15 @@ class Streaming(Saved, BaseEstimator):
 
     # One example
 
-    def learn_one(self, x: dict[str, float], y: Any, weight: float = 1.0, *, w: float | None = None) -> Any:
+    def learn_one(
+        self, x: dict[str, float], y: Any, weight: float = 1.0, *, w: float | None = None, **unknown: Any
+    ) -> Any:
         """Learn one example of named features, which may appear and vanish; returns the estimator.
 
         ``w`` is River's name for ``weight``.
         """
+        if unknown:
+            raise unknown_of_one(self, "learn_one", unknown)
         if w is not None:
             weight = one_weight(weight, w)
         try:

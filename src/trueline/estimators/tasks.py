@@ -9,6 +9,7 @@ from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.utils.multiclass import check_classification_targets, unique_labels
 
 from ..errors import DataError, UsageError
+from .parameters import unknown_of_one
 from .sources import ScoredHere, lazily
 from .streaming import Streaming, one_weight
 
@@ -25,19 +26,25 @@ class Regression(ScoredHere, RegressorMixin, Streaming):
         X = self._rows(X)
         return self.record_.predict(X)  # type: ignore[no-any-return]
 
-    def predict_one(self, x: dict[str, float]) -> float:
+    def predict_one(self, x: dict[str, float], **unknown: Any) -> float:
         """The prediction for one example of named features."""
+        if unknown:
+            raise unknown_of_one(self, "predict_one", unknown)
         try:
             record = self.record_
         except AttributeError:
             record = self._first_one(0.0)
         return record.predict_one(x)  # type: ignore[no-any-return]
 
-    def learn_one(self, x: dict[str, float], y: Any, weight: float = 1.0, *, w: float | None = None) -> Any:
+    def learn_one(
+        self, x: dict[str, float], y: Any, weight: float = 1.0, *, w: float | None = None, **unknown: Any
+    ) -> Any:
         """Learn one example of named features, which may appear and vanish; returns the estimator.
 
         ``w`` is River's name for ``weight``.
         """
+        if unknown:
+            raise unknown_of_one(self, "learn_one", unknown)
         if w is not None:
             weight = one_weight(weight, w)
         try:
@@ -158,8 +165,10 @@ class Classification(ScoredHere, ClassifierMixin, Streaming):
         raw = np.clip(raw, 1e-300, None)
         return np.log(raw) - np.log(np.clip(1.0 - raw, 1e-17, None)) if raw.ndim == 1 else np.log(raw)
 
-    def predict_one(self, x: dict[str, float]) -> Any:
+    def predict_one(self, x: dict[str, float], **unknown: Any) -> Any:
         """The most likely label of one example; None before any label was seen."""
+        if unknown:
+            raise unknown_of_one(self, "predict_one", unknown)
         record = self.__dict__.get("record_")
         if record is None:
             if getattr(self, "classes", None) is None:

@@ -120,6 +120,14 @@ class RateMixture:
         return self.members[0].probabilistic
 
     @property
+    def squared(self) -> bool:
+        return self.members[0].squared
+
+    def losses_of(self, predictions: Any, y: Any) -> np.ndarray:
+        """The loss of each prediction of a number, as its members count it."""
+        return self.members[0].losses_of(predictions, y)
+
+    @property
     def weighted(self) -> bool:
         """Whether the members' theorem is about losses weighted by their steps, which the mixture does not suffer."""
         return type(self.geometry).__name__ == "Normalised"

@@ -254,6 +254,14 @@ class OnlineModel(Heads, ByName):
             found = found / np.maximum(found.sum(axis=1, keepdims=True), 1e-300)
         return np.ascontiguousarray(found)
 
+    def losses_of(self, predictions: Any, y: Any) -> np.ndarray:
+        """The loss of each prediction of a number: squared without the half, or that of the score which has this mean."""
+        predictions, y = np.atleast_1d(np.asarray(predictions, dtype=float)), np.atleast_1d(y)
+        if self.squared:
+            return (predictions - y) ** 2
+        scores = predictions if self._identity else np.log(np.maximum(predictions, 1e-300))
+        return np.array([self.loss.value(float(score), float(target)) for score, target in zip(scores, y)])
+
     # What it proves, and how it went
 
     def look_back(self, X: Any, y: Any, weights: Any = None, repeats: int = 1) -> None:

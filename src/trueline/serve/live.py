@@ -269,17 +269,11 @@ class Live:
 
     def _squares(self) -> bool:
         """Whether the loss is (prediction − target)²."""
-        if self.classes:
-            return False
-        return getattr(self.record, "loss", None) is None or bool(getattr(self._one(), "squared", True))
+        return not self.classes and bool(getattr(self.record, "squared", True))
 
     def _logistic(self) -> bool:
         """Whether the loss is −ln of the probability of one of two classes."""
         return len(self.classes) == 2 and self.probabilistic
-
-    def _one(self) -> Any:
-        """A learner of the record that knows the loss: itself, or one of the same learner at several rates."""
-        return self.record.members[0] if self.record.kind == "ladder" else self.record
 
     def loss(self, made: Any, target: float, kind: str | None = None) -> float:
         """The loss of a prediction as certificates sum it, or by the ``kind`` of a kept one; no more than sums can hold."""
@@ -292,8 +286,7 @@ class Live:
         if self._squares():
             return (made - target) * (made - target)
         if not self.classes:
-            score = made if self._one()._identity else math.log(max(made, 1e-300))
-            return float(self.record.loss.value(score, target))
+            return float(self.record.losses_of(made, target)[0])
         own = self.output_kind
         kind = kind or own
         if isinstance(made, list):

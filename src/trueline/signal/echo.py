@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import DataError, UsageError
+from ..errors import DataError, UsageError, named_options
 from .delay import FOUND, Delay, Envelopes
 from .drift import warp
 from .filters import AdaptiveFilter
@@ -136,6 +136,7 @@ class Survey:
         return lag, drift.parts_per_million if drift.seen else 0.0, tuple(found)
 
 
+@named_options
 def cancel_echo(
     far: Any,
     mic: Any,
