@@ -14,6 +14,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from ..errors import ModelError
+
 
 class Status(enum.Enum):
     """How far a result can be trusted; ``str()`` of it says what to do."""
@@ -161,7 +163,9 @@ def from_dict(values: dict[str, Any]) -> Certificate:
     from . import likelihood, optimality, regret  # noqa: F401  the kinds register by being defined
 
     kind = _KINDS_OF_0_1.get(values["kind"], values["kind"])
-    owner = next(cls for cls in _subclasses(Certificate) if cls.kind == kind)
+    owner = next((cls for cls in _subclasses(Certificate) if cls.kind == kind), None)
+    if owner is None:
+        raise ModelError(f"there is no certificate of kind {kind!r}", where="certificate")
     values = {_FIELDS_OF_0_1.get(name, name): value for name, value in values.items()}
     fields: dict[str, Any] = {}
     for field in dataclasses.fields(owner):
