@@ -220,3 +220,62 @@ def test_derived_columns_keep_their_order_in_a_model_file(tmp_path, capsys):
     assert metrics[0]["value"] < 0.6, metrics[0]  # the root mean squared error
     assert main([*line, "--derive", "z=x+1", "--derive", "b=z*z"]) == 0
     assert main(["predict", str(tmp_path / "m.tl"), str(tmp_path / "t.csv")]) == 0
+
+
+@pytest.mark.parametrize("ending", ["csv", "txt", "tsv", "-"])
+@pytest.mark.parametrize("separator", [";", "\t"])
+def test_files_and_pipes_guess_the_same_separator_and_say_so(capsys, tmp_path, numbers, monkeypatch, separator, ending):
+    path = written(tmp_path / f"o.{ending.replace('-', 'csv')}", numbers, separator, ".")
+    plain = written(tmp_path / "plain.csv", numbers, ",", ".", head="a,b,y")
+    usual = ending == "tsv" and separator == "\t"
+    sentence = {";": "separated by semicolons", "\t": "separated by tabs"}[separator]
+
+    def source():
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(path.read_bytes())))
+        return "-" if ending == "-" else path
+
+    for command in ("fit", "compare", "stream"):
+        found, other = (
+            json.loads(run(capsys, command, one, "-t", "y", "--json")[1].splitlines()[-1]) for one in (source(), plain)
+        )
+        assert sum(sentence in note for note in found["notes"]) == (not usual)
+        assert not any("separated" in note for note in other["notes"])
+        if command == "fit":
+            assert found["coefficients"] == other["coefficients"]
+    assert run(capsys, "fit", plain, "-t", "y", "-o", tmp_path / "m.tl", "-q")[0] == 0
+    for command in ("predict", "evaluate"):
+        code, out, err = run(capsys, command, tmp_path / "m.tl", source())
+        assert code == 0 and (sentence in err) == (not usual)
+        assert out == run(capsys, command, tmp_path / "m.tl", plain)[1]
+
+
+def test_a_bar_is_not_guessed(capsys, tmp_path, numbers):
+    path = written(tmp_path / "o.csv", numbers, "|", ".")
+    code, _, err = run(capsys, "fit", path, "-t", "y")
+    assert code == 3 and "--separator '|'" in err
+
+
+@pytest.mark.parametrize("command", ["fit", "compare", "stream"])
+@pytest.mark.parametrize("where", ["few values", "many values", "the target"])
+def test_decimal_commas_never_become_levels(capsys, tmp_path, command, where):
+    few = [f"{k % 4},{5 * (k % 2)}" for k in range(60)]
+    many = [f"{k},{k % 10}" for k in range(60)]
+    columns = {"few values": (few, range(60)), "many values": (many, range(60)), "the target": (range(60), few)}[where]
+    path = tmp_path / "t.csv"
+    path.write_text("x;y\n" + "".join(f"{x};{y}\n" for x, y in zip(*columns)))
+    code, _, err = run(capsys, command, path, "-t", "y")
+    assert code == 3 and "holds numbers with commas" in err and "--decimal ," in err, err
+    assert run(capsys, command, path, "-t", "y", "--decimal", ",")[0] == 0
+
+
+def test_decimal_commas_in_python(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text("x;y\n" + "".join(f"{k % 7},5;{k},25\n" for k in range(40)))
+    with pytest.raises(tl.DataError, match="decimal=','"):
+        tl.scan(path, target="y")
+    plain = tl.scan({"x": [k % 7 + 0.5 for k in range(40)], "y": [k + 0.25 for k in range(40)]}, target="y")
+    np.testing.assert_array_equal(tl.scan(path, target="y", decimal=",").total.mean[0], plain.total.mean[0])
+    codes = {"x": [f"{k % 4},{k % 4}" for k in range(40)], "y": list(range(40))}
+    with pytest.raises(tl.DataError, match="categories="):
+        tl.scan(codes, target="y")
+    assert len(tl.scan(codes, target="y", categories=["x"]).schema.terms) == 3

@@ -226,3 +226,25 @@ def test_a_filter_that_leaves_no_row_is_refused(capsys, table, tmp_path, resume)
     how = ["--resume", model] if resume else ["-t", "y", "--features", "x,z"]
     code, _, err = run(capsys, "stream", table / "second.csv", *how, "--where", "x > 1e9", "--save", again)
     assert code == 3 and "no row" in err and "x > 1e9" in err and not again.exists()
+
+
+@pytest.mark.parametrize("files", [1, 3])
+def test_a_column_that_names_the_rows_is_refused_before_anything_is_learned(capsys, tmp_path, files):
+    """Of several small files too; a pipe may be live, and is refused at its end with nothing saved."""
+    rows = [f"{k % 7},name{k},{k}\n" for k in range(300)]
+    paths = [tmp_path / f"{k}.csv" for k in range(files)]
+    for k, path in enumerate(paths):
+        path.write_text("x,name,y\n" + "".join(rows[k::files]))
+    saved, made = tmp_path / "m.tl", tmp_path / "p.csv"
+    for beside in (["--save", saved], ["-p", made], ["-p", "-"]):
+        code, out, err = run(capsys, "stream", *paths, "-t", "y", *beside)
+        assert code == 3 and "it names the rows" in err and out == ""
+    code, out, err = run(capsys, "stream", *paths, "-t", "y", "--json")
+    assert code == 3 and len(out.strip().splitlines()) == 1  # the refusal alone
+    with open(paths[0], "rb") as pipe:
+        import sys
+        from unittest import mock
+
+        with mock.patch.object(sys, "stdin", mock.Mock(buffer=pipe)):
+            assert run(capsys, "stream", "-", "-t", "y", "--save", saved, "-p", made)[0] == 3
+    assert not saved.exists() and not made.exists()

@@ -12,9 +12,10 @@ import pytest
 
 import trueline as tl
 from trueline.cli import main
+from trueline.data import streams
 from trueline.data.encode import Encoder
 from trueline.data.read import open_source
-from trueline.errors import DataError
+from trueline.errors import DataError, UsageError
 
 
 def run(capsys, *words):
@@ -186,3 +187,64 @@ def test_times_of_day(tmp_path):
     path = write(tmp_path / "t.csv", [f"{k % 24:02d}:30:00" for k in range(48)])
     assert np.allclose(days_of(path), [(k % 24 + 0.5) / 24 for k in range(48)])
     assert open_source(path).dtypes["day"] == pl.Time
+
+
+class Pieces(io.RawIOBase):
+    """A pipe that hands over one piece at a time."""
+
+    def __init__(self, pieces):
+        self.left = [piece.encode() for piece in pieces]
+
+    def readable(self):
+        return True
+
+    def read(self, size=-1):
+        return self.left.pop(0) if self.left else b""
+
+    read1 = read
+
+
+def rows_of(dates, first=0):
+    return "".join(f"{date},{first + k}\n" for k, date in enumerate(dates))
+
+
+DAYS, CLEAR, MONTHS = ["01/02/2020", "03/04/2020"], ["15/01/2020", "16/02/2020"], ["01/15/2020", "02/17/2020"]
+PIPES = {
+    "order known from the first piece": (CLEAR, DAYS, None),
+    "order open in the first piece": (DAYS, CLEAR, "no value tells the day from the month"),
+    "a later piece contradicts": (CLEAR, MONTHS, "'01/15/2020'"),
+    "no piece tells": (DAYS, DAYS, "no value tells the day from the month"),
+}
+
+
+@pytest.mark.parametrize("name", PIPES)
+def test_a_pipe_reads_dates_as_a_file_does_or_refuses_them(name, tmp_path, monkeypatch):
+    """Its first piece decides: what a later one says otherwise is refused, and what is open is never guessed."""
+    monkeypatch.setattr(streams, "_PIECE_BYTES", 1)
+    first, second, refusal = PIPES[name]
+    pieces = ["d,y\n" + rows_of(first), rows_of(second, 2)]
+    (tmp_path / "t.csv").write_text("".join(pieces))
+    if refusal is None:
+        here, there = tl.scan(tmp_path / "t.csv", target="y"), tl.scan(Pieces(pieces), target="y")
+        np.testing.assert_array_equal(here.total.mean[0], there.total.mean[0])
+        assert here.schema.formats == there.schema.formats == {"d": "%d/%m/%Y"}
+        return
+    with pytest.raises(DataError, match=refusal):
+        tl.scan(Pieces(pieces), target="y")
+
+
+@pytest.mark.parametrize("pieces", [(DAYS, CLEAR), (CLEAR, DAYS), (DAYS, DAYS)])
+def test_the_remedy_of_open_dates_works_whatever_the_values_tell(pieces, tmp_path, monkeypatch):
+    """Where a piece ends is chance: an order that is said is taken whether or not the values tell it too."""
+    monkeypatch.setattr(streams, "_PIECE_BYTES", 1)
+    text = ["d,y\n" + rows_of(pieces[0]), rows_of(pieces[1], 2)]
+    (tmp_path / "t.csv").write_text("".join(text))
+    said = {"d": "strptime(d, '%d/%m/%Y')"}
+    here = tl.scan(tmp_path / "t.csv", target="y", derive=said)
+    there = tl.scan(Pieces(text), target="y", derive=said)
+    np.testing.assert_array_equal(here.total.mean[0], there.total.mean[0])
+    model = tl.LinearRegression.from_moments(here)
+    assert np.isfinite(model.predict({"d": DAYS})).all()
+    if pieces != (DAYS, DAYS):
+        with pytest.raises(UsageError, match="'d' holds dates that are written as %d/%m/%Y"):
+            tl.scan(tmp_path / "t.csv", target="y", derive={"d": "strptime(d, '%m/%d/%Y')"})

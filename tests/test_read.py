@@ -191,8 +191,7 @@ def bad_files(folder, table):
     yield "header.csv", "x,y\n", "no rows"
     yield "long.csv", "x,y\n1,2\n3,4,5\n", "line 3 .* has 3 fields where the header names 2"
     yield "short.csv", "x,y\n1,2\n3\n", "line 3 .* has 1 fields where the header names 2"
-    yield "semicolon.csv", GOOD.replace(",", ";"), "separated by ';'"
-    yield "tabs.csv", GOOD.replace(",", "\t"), "separated by 'tab'"
+    yield "bars.csv", GOOD.replace(",", "|"), r"separated by '\|'"
     yield "word.csv", "x,y\n" + "1,2\n" * 20_000 + "abc,3\n", "column 'x' .* holds 'abc' in line 20002"
     yield "latin.csv", "name,y\ncaf\xe9,2\nb,3\n".encode("latin-1"), "line 2 .* not UTF-8 .*0xe9"
     yield "twice.csv", "x,x,y\n1,2,3\n", "column 'x' twice"
@@ -259,6 +258,8 @@ def test_repeated_names_of_frames():
 def test_another_separator_on_request(tmp_path):
     path = write(tmp_path, "t.csv", GOOD.replace(",", ";"))
     assert rows_of(path, separator=";").tolist() == [[1, 2], [2, 3], [4, 4]]
+    assert rows_of(path).tolist() == [[1, 2], [2, 3], [4, 4]]  # as the header shows
+    assert open_source(path).notes == [f"the values of {path} are separated by semicolons, as its header shows"]
 
 
 _MEMORY = """

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from ..data.columns import LEVEL_LIMIT
 from ..errors import UsageError
 from .state import Asked, State
 
@@ -119,12 +120,31 @@ def table_blocks(asked: Asked, state: State | None) -> Iterator[Any]:
         source = open_source(source)
         old.check_names([*source.names, *settings["derive"]], source.describe, training=True)
     encoder = Encoder(source, target=target, labels=True, part=part, **settings)
-    for block in encoder:
+    asked.notes[:] = encoder.source.notes
+    for block in known_first(encoder):
         yield list(block.terms), block.X, block.y, block.weights, *told(encoder.schema, encoder.target_levels)
     encoder.refuse_no_rows()
     # No rows, but the schema of them all: a block's own still lacks the rows that were dropped from it.
     none = np.empty((0, len(encoder.terms)))
     yield list(encoder.terms), none, none[:, 0], None, *told(encoder.schema, encoder.target_levels)
+
+
+def known_first(encoder: Any) -> Iterator[Any]:
+    """The blocks of an encoder; of files the first ones together, when it is known whether a column names the rows.
+
+    Such a column has 9 levels or more in 10 rows. Beyond so many rows it has more levels than any column may have, and
+    the block that brings them is refused; of fewer rows the end is waited for. A pipe is not held up: it may be live.
+    """
+    rows, held = 0, []
+    blocks = iter(encoder)
+    while encoder.source.rereadable and 9 * rows <= 10 * LEVEL_LIMIT:
+        block = next(blocks, None)
+        if block is None:
+            break
+        rows += len(block.X)
+        held.append(block)
+    yield from held
+    yield from blocks
 
 
 def for_stream(schema: Any) -> Any:

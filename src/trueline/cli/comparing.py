@@ -118,7 +118,7 @@ def read(asked: Asked) -> Task:
         )
     schema = encoder.schema
     notes = [line for line in (schema.told_columns(), schema.told_missing()) if line]
-    notes += encoder.rule.notes(np.bincount(places).tolist(), encoder.copies)
+    notes += encoder.source.notes + encoder.rule.notes(np.bincount(places).tolist(), encoder.copies)
     classes = schema.target_kind in ("category", "boolean") or bool(np.isin(y, (0.0, 1.0)).all())
     if not classes:
         return Task(asked, schema, X, y, None, y, places, notes)

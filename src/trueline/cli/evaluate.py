@@ -40,6 +40,7 @@ def evaluate(
         target, weights = "label", "weight" if opened.form == "vw" else None
     column = target or options.required(opened.target, "target", "the model does not know its target's name")
     source = opened.naming(options.one_source(data), (column, weights))
+    options.say_notes(source)
     if target is None:
         source = _having(source, column)
     metrics, n, dropped = measured(opened, source, column, weights, where)

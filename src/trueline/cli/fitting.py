@@ -246,12 +246,12 @@ def from_moments(asked: Asked, encoder: Any, blocks: Iterator[Any], began: float
             )
         blocks = itertools.chain([first], blocks)
     moments = Moments.from_blocks(blocks, targets=targets, sample=asked.sample, schema=lambda: encoder.schema)
-    notes = encoder.rule.notes([part.n for part in moments.parts.values()], encoder.copies)
+    notes = [*encoder.source.notes, *encoder.rule.notes([p.n for p in moments.parts.values()], encoder.copies)]
     return solved(asked, moments.designed(), began, notes)
 
 
 def solved(asked: Asked, moments: Any, began: float, notes: list[str]) -> Fitted:
-    """What moments in the final terms say; ``notes`` are those about their folds."""
+    """What moments in the final terms say; ``notes`` are those about the file and the folds."""
     from ..model.closed import fit_least_squares
     from .penalised import compared, penalised
 
@@ -323,7 +323,7 @@ def from_rows(asked: Asked, encoder: Any, blocks: Iterator[Any], began: float) -
     read = time.perf_counter()
     schema = encoder.schema
     loss = asked.loss or "logistic"
-    notes = schema_notes(schema)
+    notes = [*schema_notes(schema), *encoder.source.notes]
     if folds is not None and asked.penalty != "none" and asked.alpha == "cv":
         notes += encoder.rule.notes(np.bincount(folds).tolist(), encoder.copies)
     if loss in SIGNS:

@@ -163,7 +163,7 @@ class Opened:
         alike = {name: text for name, text in alike.items() if text.count('"') == 2}
         if alike:
             return table.refine(derive=alike)
-        return source if table.rereadable else table
+        return source if table.rereadable and not table.notes else table
 
     def scores(self, X: np.ndarray) -> np.ndarray:
         """Predictions on the target's scale: values, the probability of the last class, or one column a class.

@@ -59,6 +59,14 @@ def one_source(paths: list[str]) -> Any:
     return open_source(list(source) if isinstance(source, list) else source, separator=told, decimal=mark)
 
 
+def say_notes(source: Any) -> None:
+    """What was guessed of a source that is open, on standard error."""
+    from .console import say
+
+    for note in getattr(source, "notes", ()):
+        say(note)
+
+
 def beside(paths: list[str], option: str) -> str | None:
     """The value of an option that goes with the paths."""
     return paths.told.get(option) if isinstance(paths, Told) else None

@@ -65,9 +65,9 @@ def predict(
         raise UsageError(f"--where is for tables, not for {opened.form} text", where="where")
     kept = options.names(keep)
     counts = Counts()
-    frames = progress(
-        opened.frames(opened.naming(source), wanted(kept), where), "predicting", lambda item: item[0].height
-    )
+    table = opened.naming(source)
+    options.say_notes(table)
+    frames = progress(opened.frames(table, wanted(kept), where), "predicting", lambda item: item[0].height)
     rows = write_frames(predictions(opened, frames, kept, interval, counts), output, json=json)
     if counts.empty:
         say(f"{counts.empty:,} of {rows:,} rows lack a value: their prediction is empty")

@@ -28,6 +28,7 @@ class Asked:
     epochs: int = 1
     certificate: bool = True
     progress: bool = False  # whether a bar may be shown
+    notes: list[str] = dataclasses.field(default_factory=list)  # what was guessed of the files, once they are open
 
 
 @dataclasses.dataclass

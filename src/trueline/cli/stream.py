@@ -90,6 +90,8 @@ def stream(
     """Learn row by row, each row predicted before it is learned, with the regret against the best fixed weights.
 
     Prints a row whenever the number of examples has doubled. Ctrl-C ends the run and keeps all that was learned.
+    A column that only names the rows is refused: of files before anything is learned, of a pipe at its end, and then
+    nothing is saved.
 
     [bold]Examples[/bold]
 
@@ -139,13 +141,13 @@ def stream(
         state = run(asked, state, printer.row, predicted)
     final = final_row(state)
     if state.schema is not None:
-        final["columns"] = state.schema.detected
+        final |= {"columns": state.schema.detected, "notes": asked.notes}
     if save is not None:
         from ..model import save as save_record
         from .command import command_line
 
         save_record(state.record, save, **state.meta(), source=", ".join(data), command=command_line())
-    printer.final(final, state, save)
+    printer.final(final, state, save, asked.notes)
     if report is not None:
         _report(state, final, data, report)
 
@@ -224,7 +226,7 @@ class Printer:
             f"not shown: {', '.join(gone)} (--json, or a screen of {_needed(HEADS)} columns, shows all)" if gone else ""
         )
 
-    def final(self, row: dict[str, Any], state: Any, save: str | None) -> None:
+    def final(self, row: dict[str, Any], state: Any, save: str | None, notes: list[str]) -> None:
         if self.quiet:
             return
         if self.json:
@@ -240,8 +242,8 @@ class Printer:
         show("", self.out)
         for line in wrapped(certificate_text(row["certificate"]), width()):
             show(line, self.out)
-        notes = [] if state.schema is None else [state.schema.told_columns(), state.schema.told_missing()]
-        for line in (line for note in notes if note for line in wrapped(note, width())):
+        told = [] if state.schema is None else [state.schema.told_columns(), state.schema.told_missing()]
+        for line in (line for note in [*told, *notes] if note for line in wrapped(note, width())):
             print(line, file=self.out)
         if state.interrupted:
             say(

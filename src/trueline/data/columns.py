@@ -25,6 +25,7 @@ _IDENTIFIER = 20  # levels: fewer may well be one a row
 # and with it a row's fold, would depend on how many rows come together.
 _SHARE = 1.0 / 86_400_000_000
 _NARROW, _TILE = 256, 4096  # columns and rows whose transposition stays in the cache
+WITH_COMMA = r"^\s*[-+]?\d*,\d+([eE][-+]?\d+)?\s*$"
 _COMMA = re.compile(r"\s*[-+]?(\d+(,\d+)?|,\d+)([eE][-+]?\d+)?\s*")
 _NUMBER = re.compile(r"\s*[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?\s*")
 
@@ -146,11 +147,7 @@ def check_levels(name: str, levels: Sequence[str], describe: str) -> None:
     if len(levels) > 20:
         commas = [level for level in levels if "," in level and _COMMA.fullmatch(level)]
         if 2 * len(commas) >= len(levels) and sum(_COMMA.fullmatch(v) is not None for v in levels) >= 0.8 * len(levels):
-            raise DataError(
-                f"column {name!r} of {describe} holds numbers with decimal commas, such as {commas[0]!r}; give decimal=',' "
-                "(on the command line --decimal ,)",
-                where=name,
-            )
+            raise with_commas(name, commas[0], describe)
         words = [level for level in levels if not _NUMBER.fullmatch(level)]
         if words and len(words) <= len(levels) / 5:
             raise DataError(
@@ -164,6 +161,16 @@ def check_levels(name: str, levels: Sequence[str], describe: str) -> None:
             "it out by naming the others in features=, or derive a coarser column from it",
             where=name,
         )
+
+
+def with_commas(name: str, value: str, describe: str) -> DataError:
+    """The refusal of numbers that are written with commas."""
+    return DataError(
+        f"column {name!r} of {describe} holds numbers with commas, such as {value!r}; if they begin decimals give decimal=',' "
+        f"(--decimal ,), if they mark thousands take them out, and if these are codes say so: C({name}) in a formula, or "
+        "categories=",
+        where=name,
+    )
 
 
 def refuse_identifier(name: str, levels: Sequence[str], rows: int, describe: str) -> None:

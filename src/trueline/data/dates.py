@@ -11,6 +11,8 @@ import contextlib
 import re
 from typing import TYPE_CHECKING
 
+from ..errors import UsageError
+
 if TYPE_CHECKING:
     import polars as pl
 
@@ -107,6 +109,26 @@ def _order(text: pl.LazyFrame, name: str) -> str | None:
     if not dates or max(first, second) <= 12 or min(first, second) > 12:
         return None
     return "dm" if first > 12 else "md"
+
+
+def already_read(name: str, text: str, settled: str | None) -> bool:
+    """Whether an SQL expression only says how the dates of a column are written, which are read so already.
+
+    Refused where it says otherwise. ``settled`` is the format by which they were read, None for a year in front.
+
+    >>> already_read("d", "strptime(d, '%d/%m/%Y')", "%d/%m/%Y"), already_read("d", "strptime(e, '%d/%m/%Y')", None)
+    (True, False)
+    """
+    found = re.fullmatch(r"""strptime\(\s*(["`]?)(.+?)\1\s*,\s*'([^']*)'\s*\)""", text.strip(), re.IGNORECASE)
+    if found is None or found[2] != name:
+        return False
+    if found[3] != settled and not (settled is None and found[3].startswith("%Y")):
+        raise UsageError(
+            f"column {name!r} holds dates that are written as {settled or '%Y-%m-%d'}, as its values show, not as {found[3]}; "
+            "leave that expression out",
+            where=name,
+        )
+    return True
 
 
 def strptime(name: str, value: str) -> str:

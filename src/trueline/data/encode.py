@@ -40,7 +40,7 @@ class Encoder:
     Parameters
     ----------
     source:
-        Whatever :func:`trueline.data.read.open_source` takes; ``where``, ``derive`` and ``separator`` go to it.
+        Whatever :func:`trueline.data.read.open_source` takes; ``where``, ``derive``, ``separator`` and ``decimal`` go to it.
     dates:
         Formats of columns of text that hold dates, where they do not tell their order of day and month themselves.
     target, weights, group:
@@ -94,6 +94,7 @@ class Encoder:
         where: str | None = None,
         derive: Mapping[str, str] | None = None,
         separator: str | None = None,
+        decimal: str | None = None,
         dates: Mapping[str, str] | None = None,
         folds: int | None = None,
         fold_seed: int = 0,
@@ -108,7 +109,7 @@ class Encoder:
         one_of("missing", missing, MISSING_POLICIES)
         one_of("unseen", unseen, UNSEEN_POLICIES)
         self.rule = None if folds is None else FoldRule(folds, fold_seed, group, fold_blocks)
-        opened = open_source(source, block_rows=block_rows, separator=separator)
+        opened = open_source(source, block_rows=block_rows, separator=separator, decimal=decimal)
         if where is not None or derive or dates:
             opened = opened.refine(where=where, derive=derive, dates=dates)
         self.formula = parsed(formula)
@@ -223,7 +224,7 @@ class Encoder:
         describe, row = self.source.describe, self._row
         values = numbers(frame, self._plain, [self._kinds[name] for name in self._plain], describe, row)
         complete = refuse_infinite(values, self._plain, row, describe)
-        self._stray.see(frame, row)
+        self._stray.see(frame, row, describe)
         self._stray.see_dates(frame, row, self.source)
         labels = self._given_target.kind == "category"
         y = None if labels else self._given_target.values(frame, row)

@@ -188,8 +188,8 @@ def json_types(paths: Sequence[str], formats: dict[str, str]) -> tuple[Any, list
     return schema, date_columns(made.head(INFERENCE_ROWS).collect(), formats, made)
 
 
-def scan_files(paths: Sequence[str], kind: str, told: Delimited, formats: dict[str, str]) -> Scan:
-    """Files of one format; ``formats`` takes those of dates whose order was settled."""
+def scan_files(paths: Sequence[str], kind: str, told: Delimited, formats: dict[str, str], notes: list[str]) -> Scan:
+    """Files of one format; ``formats`` takes those of dates whose order was settled, ``notes`` what was guessed."""
     import polars as pl
 
     separator, commas = delimited(told)
@@ -199,11 +199,13 @@ def scan_files(paths: Sequence[str], kind: str, told: Delimited, formats: dict[s
         indexed = _is_ipc_file(paths[0])
         return Scan(pl.scan_ipc(list(paths), glob=False) if indexed else pl.read_ipc_stream(paths[0]).lazy())
     first = str(paths[0])
-    chosen = separator or ("\t" if kind == "tsv" else ",")
+    usual = separator or ("\t" if kind == "tsv" else ",")
     header = pl.read_csv(
-        first, has_header=False, n_rows=1, infer_schema=False, separator=chosen, truncate_ragged_lines=True, glob=False
+        first, has_header=False, n_rows=1, infer_schema=False, separator=usual, truncate_ragged_lines=True, glob=False
     ).row(0)
-    chosen = check_header([cell or "" for cell in header], chosen, first, separator is not None, kind == "text")
+    chosen = check_header([cell or "" for cell in header], usual, first, separator is not None)
+    if chosen != usual:
+        notes.append(guessed(chosen, first))
     options: dict[str, Any] = {
         "separator": chosen,
         "null_values": MISSING_MARKS,
@@ -295,8 +297,11 @@ def widened(schema: Any) -> Any:
     return pl.Schema({n: pl.Float64() if t.is_integer() or t == pl.Null else t for n, t in schema.items()})
 
 
-def check_header(cells: Sequence[str], separator: str, describe: str, told: bool, guess: bool = False) -> str:
-    """The separator to use; refuses a header that shows another one, repeats a name or holds numbers."""
+def check_header(cells: Sequence[str], separator: str, describe: str, told: bool) -> str:
+    """The separator to use: where it was not told, the semicolon or tab that a header of one cell shows.
+
+    Refuses a header that is separated by a bar, repeats a name or holds numbers.
+    """
     check_line_ends(cells, describe)
     if cells and cells[0].lower().startswith("sep=") and len(cells) <= 2:
         raise DataError(
@@ -306,12 +311,11 @@ def check_header(cells: Sequence[str], separator: str, describe: str, told: bool
     if len(cells) == 1 and not told:
         other = max(";\t|", key=cells[0].count)
         if cells[0].count(other):
-            if guess and other != "|":
+            if other != "|":
                 return other
-            shown = {"\t": "tab"}.get(other, other)
             raise DataError(
-                f"{describe} has one column, {cells[0][:60]!r}: it looks separated by {shown!r}, not {separator!r}; "
-                f"give separator={other!r} (`trueline fit --separator {shown!r}`)",
+                f"{describe} has one column, {cells[0][:60]!r}: it looks separated by '|', not {separator!r}; "
+                "give separator='|' (--separator '|')",
                 where=describe,
             )
     check_names([cell.strip() for cell in cells], describe)
@@ -320,6 +324,12 @@ def check_header(cells: Sequence[str], separator: str, describe: str, told: bool
             f"{describe} has no header: its first line holds numbers; put the column names there", where=describe
         )
     return separator
+
+
+def guessed(separator: str, describe: str) -> str:
+    """The sentence that reports a separator taken from the header."""
+    shown = {"\t": "tabs", ";": "semicolons"}[separator]
+    return f"the values of {describe} are separated by {shown}, as its header shows"
 
 
 def check_line_ends(cells: Sequence[str], describe: str) -> None:

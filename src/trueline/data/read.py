@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..errors import DataError, TruelineError, UsageError
 from . import files, streams
-from .dates import parsed
+from .dates import already_read, parsed
 from .refusals import explain, sql_error, unknown_column
 from .rounding import Numerals
 from .tables import BLOCK_BYTES, BLOCK_ROWS, is_columns, table_of
@@ -46,8 +46,10 @@ class Source:
         block_rows: int | None = None,
         formats: dict[str, str] | None = None,
         numerals: Numerals | None = None,
+        notes: list[str] | None = None,
     ) -> None:
         self.describe = describe
+        self.notes: list[str] = [] if notes is None else notes  # what was guessed of the format, in sentences
         self.formats: dict[str, str] = {} if formats is None else formats  # of dates whose order had to be settled
         self._numerals = Numerals() if numerals is None else numerals
         self.rereadable = rereadable
@@ -87,9 +89,16 @@ class Source:
 
         made = copy.copy(self)
         dates = {name: form for name, form in (dates or {}).items() if self.dtypes.get(name) == pl.String}
+        settled = self.formats | dates
+        known = {n for n, dtype in self.dtypes.items() if n in dates or dtype in (pl.Date, pl.Datetime)}
+        derive = {
+            name: text
+            for name, text in (derive or {}).items()
+            if not (name in known and already_read(name, text, settled.get(name)))
+        }
         steps: list[tuple[str, str, Any]] = [("dates", name, form) for name, form in dates.items()]
-        steps += [("derive", name, text) for name, text in (derive or {}).items()]
-        made.formats = {n: form for n, form in (self.formats | dates).items() if n not in (derive or {})}
+        steps += [("derive", name, text) for name, text in derive.items()]
+        made.formats = {n: form for n, form in settled.items() if n not in derive}
         if where is not None:
             steps.append(("where", "", where))
             made.rows = None
@@ -98,17 +107,17 @@ class Source:
         # Resolved on a table of no rows, so that a wrong expression is refused before anything is read.
         lazy = pl.DataFrame(schema=self.dtypes).lazy()
         for step in steps:
-            known = lazy.collect_schema().names()
+            names = lazy.collect_schema().names()
             kind, name, what = step
             if kind == "columns":
-                unknown = next((column for column in what if column not in known), None)
+                unknown = next((column for column in what if column not in names), None)
                 if unknown is not None:
-                    raise unknown_column(unknown, known, source=self.describe)
+                    raise unknown_column(unknown, names, source=self.describe)
             try:
                 lazy = _applied(lazy, step)
                 lazy.collect_schema()
             except Exception as error:
-                raise sql_error(error, str(what), f"{kind} {name}".strip(), known) from None
+                raise sql_error(error, str(what), f"{kind} {name}".strip(), names) from None
         made._steps = self._steps + tuple(steps)
         made.dtypes = dict(lazy.collect_schema())
         return made
@@ -261,7 +270,7 @@ def open_source(
     block_rows:
         Rows per batch at most; by default a batch is about 16 MB of float64.
     separator:
-        Of delimited text, where it is not the comma (CSV) or the tab (TSV).
+        Of delimited text, where it is not the comma (CSV), the tab (TSV), or the semicolon or tab that a header shows.
     decimal:
         ``","`` where the numbers of delimited text have a decimal comma; their separator is then ``";"`` by default.
 
@@ -332,14 +341,16 @@ def _open_path(path: str, block_rows: int | None, told: files.Delimited) -> Sour
 
 def _open_stream(stream: Any, describe: str, block_rows: int | None, told: files.Delimited) -> Source:
     formats: dict[str, str] = {}
+    notes: list[str] = []
     numerals = Numerals()
     return Source(
         describe,
-        lambda: streams.read_stream(stream, describe, told, formats, numerals),
+        lambda: streams.read_stream(stream, describe, told, formats, numerals, notes),
         rereadable=False,
         block_rows=block_rows,
         formats=formats,
         numerals=numerals,
+        notes=notes,
     )
 
 
@@ -354,6 +365,7 @@ def _open_files(paths: list[str], block_rows: int | None, told: files.Delimited)
     ]
 
     formats: dict[str, str] = {}
+    notes: list[str] = []
     numerals = Numerals()
     made: list[Any] = []  # types are found once
 
@@ -362,7 +374,9 @@ def _open_files(paths: list[str], block_rows: int | None, told: files.Delimited)
             json = kind == "ndjson"
             if k == len(made):
                 made.append(
-                    files.json_types(members, formats) if json else files.scan_files(members, kind, told, formats)
+                    files.json_types(members, formats)
+                    if json
+                    else files.scan_files(members, kind, told, formats, notes)
                 )
             if not json:
                 numerals.renew(made[k].as_text)
@@ -370,9 +384,11 @@ def _open_files(paths: list[str], block_rows: int | None, told: files.Delimited)
                 continue
             for path in members:
                 with open(path, "rb") as file:
-                    yield from streams.read_stream(file, path, told, formats, numerals, made[k])
+                    yield from streams.read_stream(file, path, told, formats, numerals, notes, made[k])
 
-    opened = Source(describe, scans, paths=paths, block_rows=block_rows, formats=formats, numerals=numerals)
+    opened = Source(
+        describe, scans, paths=paths, block_rows=block_rows, formats=formats, numerals=numerals, notes=notes
+    )
     if set(kinds) <= {"parquet", "ipc"}:
         import polars as pl
 

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from ..errors import DataError
+from .columns import WITH_COMMA, with_commas
 from .dates import LIKE_DATES, strptime
 from .refusals import line_with
 
@@ -32,14 +33,17 @@ class Stray:
         self._dates = dict.fromkeys(names, (0, 0))
         self._date: dict[str, tuple[int, str]] = {}
 
-    def see(self, frame: pl.DataFrame, row: int) -> None:
-        """Take notice of some rows, the first of them number ``row``."""
+    def see(self, frame: pl.DataFrame, row: int, describe: str) -> None:
+        """Take notice of some rows, the first of them number ``row``; refuse numbers that are written with commas."""
         import polars as pl
 
         for name, (words, values) in list(self._watched.items()):
             text = frame.get_column(name).cast(pl.String)  # a later piece of a table may have another type
             bad = text.is_not_null() & as_number(text).is_null()
             count = int(bad.sum())
+            commas = text.str.contains(WITH_COMMA).fill_null(False)
+            if words == 0 and count and int(commas.sum()) == count:  # numbers, as far as the rows go
+                raise with_commas(name, str(text[int(commas.arg_max() or 0)]), describe)
             if count and name not in self._first:
                 place = int(bad.arg_max() or 0)
                 self._first[name] = row + place, str(text[place])

@@ -24,6 +24,7 @@ from .files import (
     check_names,
     delimited,
     filled,
+    guessed,
     has_blank_lines,
     no_text,
     refuse_sparse_text,
@@ -45,11 +46,18 @@ _LONGEST_ROW = 64 << 20  # bytes: 10,000 columns have a hundredth of it
 
 
 def read_stream(
-    stream: Any, describe: str, told: Delimited, formats: dict[str, str], numerals: Numerals, types: Any = None
+    stream: Any,
+    describe: str,
+    told: Delimited,
+    formats: dict[str, str],
+    numerals: Numerals,
+    notes: list[str],
+    types: Any = None,
 ) -> Iterator[pl.DataFrame]:
     """Frames from a byte stream of any format, as the bytes come.
 
-    ``formats`` takes those of dates whose order was settled, ``numerals`` how a column of the last frame is read as text;
+    ``formats`` takes those of dates whose order was settled, ``numerals`` how a column of the last frame is read as text,
+    ``notes`` what was guessed;
     ``types`` are the schema and the dates of JSON lines, where they are known.
     """
     import polars as pl
@@ -75,7 +83,9 @@ def read_stream(
         raise no_text(head, describe)
     if kind != "ndjson":
         refuse_sparse_text(head[:4096], describe)
-    yield from _text_frames(head, pieces, describe, separator, commas, kind == "ndjson", formats, numerals, types)
+    yield from _text_frames(
+        head, pieces, describe, separator, commas, kind == "ndjson", formats, numerals, notes, types
+    )
 
 
 def _text_frames(
@@ -87,6 +97,7 @@ def _text_frames(
     ndjson: bool,
     formats: dict[str, str],
     numerals: Numerals,
+    notes: list[str],
     types: Any,
 ) -> Iterator[pl.DataFrame]:
     import polars as pl
@@ -102,7 +113,9 @@ def _text_frames(
             first, _, text = text.partition(b"\n")
             check_line_ends([first.decode("utf-8", "replace")], describe)
             names = header_cells(first, chosen)
-            chosen = check_header(names, chosen, describe, separator is not None, guess=True)
+            usual, chosen = chosen, check_header(names, chosen, describe, separator is not None)
+            if chosen != usual:
+                notes.append(guessed(chosen, describe))
             names = header_cells(first, chosen)
             check_names(names, describe)
             unclosed = wrong_quotes([first], chosen, describe)

@@ -30,7 +30,7 @@ class Target:
         if self.kind == "category" and not labels:
             raise DataError(
                 f"target {name!r} of {source.describe} is text, and a number is needed here; choose another "
-                "target, derive a number from it, or fit a classifier",
+                "target, derive a number from it, give decimal=',' (--decimal ,) where decimals follow a comma, or fit a classifier",
                 where=name,
             )
 

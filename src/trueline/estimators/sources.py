@@ -182,6 +182,7 @@ def scan(
     categories: Sequence[str] = (),
     unseen: str = "error",
     separator: str | None = None,
+    decimal: str | None = None,
     fold_seed: int = 0,
     fold_blocks: bool | int = False,
     progress: bool | Callable[[int], Any] = False,
@@ -208,9 +209,9 @@ def scan(
         Correct digits wanted in the coefficients.
     sample : int
         Rows kept, chosen by hash, for pictures.
-    categories, unseen, separator
+    categories, unseen, separator, decimal
         Columns of numbers that are codes, what prediction does with a level never seen
-        ("error" or "ignore"), the separator of text files.
+        ("error" or "ignore"), the separator of text files, "," where their decimals follow a comma.
     fold_seed, fold_blocks
         The seed of the folds' hash; True for folds in the order of the rows, or the number of rows of a block.
     progress : bool or function
@@ -239,7 +240,7 @@ def scan(
         "sample": sample,
     }
     more = {
-        "formula": formula, "intercept": intercept, "categories": categories, "unseen": unseen, "separator": separator, "fold_seed": fold_seed,
+        "formula": formula, "intercept": intercept, "categories": categories, "unseen": unseen, "separator": separator, "decimal": decimal, "fold_seed": fold_seed,
         "fold_blocks": fold_blocks, "progress": progress, "y": y,
     }  # fmt: skip
     usual = inspect.signature(scan).parameters
