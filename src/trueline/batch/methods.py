@@ -21,6 +21,7 @@ from .blocks import block
 from .design import Design
 from .risk import Outcome, Point, Risk, check_stop, run
 from .scaled import ScaledPenalty
+from .separation import separation
 
 
 @dataclasses.dataclass(frozen=True)
@@ -291,35 +292,6 @@ def continued(risk: Risk, steps: Callable[..., Iterator[Point]], theta: np.ndarr
             theta = point.theta
         delta *= 0.5
     return theta
-
-
-def separation(risk: Risk, point: Point) -> str:
-    """Words that say how the data are separated, where nothing keeps the optimum finite; otherwise nothing."""
-    name = getattr(risk.loss, "name", "")
-    if name not in ("logistic", "softmax") or not risk.penalty.smooth or risk.penalty.l2[: risk.design.d].any():
-        return ""
-    if name == "softmax":
-        lead = _lead(point.scores, risk.y)[risk.c > 0.0]
-        if lead.min(initial=math.inf) > 0.0 and lead.max(initial=0.0) > 8.0:
-            return "the classes are separable: every example scores highest in its own class, and the loss falls for ever as all scores grow"
-        return ""
-    margins = (risk.y * (point.scores if risk.offset is None else point.scores - risk.offset))[risk.c > 0.0]
-    if margins.min(initial=math.inf) > 0.0 and margins.max(initial=0.0) > 8.0:
-        return "the classes are separable: some plane has every example on its right side, and the loss falls for ever along it"
-    # Quasi-separation: the direction in which the coefficients still grow keeps every margin.
-    if margins.max(initial=0.0) > 10.0:
-        step = -newton.solve_symmetric(risk.hessian(point), newton.full_gradient(risk, point))
-        growth = (risk.y * risk.design.scores(step))[risk.c > 0.0]
-        if growth.max(initial=0.0) > 0.1 and growth.min(initial=0.0) > -1e-3 * growth.max(initial=0.0):
-            return "the classes are quasi-separable: some columns tell part of the examples apart without error"
-    return ""
-
-
-def _lead(scores: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """How far each row's own class is ahead of the best of the others."""
-    rest, every = scores.copy(), np.arange(len(scores))
-    rest[every, y] = -math.inf
-    return np.asarray(scores[every, y] - rest.max(axis=1))
 
 
 def advised(

@@ -8,6 +8,7 @@ to balance by the step a + (diag p − ppᵀ)X̃δ, which keeps p positive and i
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -78,10 +79,11 @@ class SoftmaxRisk(Risk):
     """The multinomial problem; ``y`` holds class numbers."""
 
     def __init__(
-        self, design: Design, y: np.ndarray, c: np.ndarray, penalty: ScaledPenalty, classes: int, offset: Any = None
+        self, design: Design, y: np.ndarray, c: np.ndarray, penalty: ScaledPenalty, labels: Sequence[Any]
     ) -> None:
-        super().__init__(design, np.asarray(y, dtype=np.int64), c, Softmax(), penalty, offset)
-        self.classes = classes
+        """``penalty`` is that of one class; each has the same."""
+        super().__init__(design, np.asarray(y, dtype=np.int64), c, Softmax(), repeated(penalty, len(labels)))
+        self.classes, self.labels = len(labels), labels
         self.ones = np.ones(len(y))
 
     @property

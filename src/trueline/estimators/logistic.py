@@ -91,8 +91,8 @@ class LogisticRegression(LinearRecord, ClassifierMixin, BaseEstimator):
     coef_, intercept_, classes_, n_iter_, n_features_in_, feature_names_in_
         As in scikit-learn.
     certificate_ : GapCertificate
-        ``.primal``, ``.dual``, ``.gap``, ``.relative_gap``; status "degenerate" when the classes are separable and no
-        penalty keeps the optimum finite.
+        ``.primal``, ``.dual``, ``.gap``, ``.relative_gap``; status "degenerate" when the classes, or one of them
+        from all others, are separable and no penalty keeps the optimum finite.
 
     Examples
     --------

@@ -18,7 +18,7 @@ from ..batch.inference import MOST_PARAMETERS, figures, multinomial_figures, san
 from ..batch.methods import solve
 from ..batch.problem import as_matrix, as_targets, as_vector, build
 from ..batch.risk import Outcome
-from ..batch.softmax import SoftmaxRisk, repeated
+from ..batch.softmax import SoftmaxRisk
 from ..certificates.optimality import GapCertificate
 from ..errors import DataError, UsageError
 from ..parts.losses import LOSSES
@@ -153,7 +153,7 @@ def fit_logistic(
         link = "logistic"
         constant: Any = intercept
     else:
-        problem = SoftmaxRisk(risk.design, index, weights / total, repeated(risk.penalty, len(classes)), len(classes))
+        problem = SoftmaxRisk(risk.design, index, weights / total, risk.penalty, classes.tolist())
         origin = None
         if start is not None:
             rows = zip(np.atleast_2d(start[0]), np.ravel(start[1]), strict=True)
@@ -351,7 +351,7 @@ def robust_covariance(
     rows = zip(np.atleast_2d(model.coef), np.broadcast_to(np.ravel(model.intercept), len(np.atleast_2d(model.coef))))
     theta = np.concatenate([risk.design.join(coef, float(b)) for coef, b in rows])
     if name == "softmax":
-        risk = SoftmaxRisk(risk.design, index, weights / total, repeated(risk.penalty, len(classes)), len(classes))
+        risk = SoftmaxRisk(risk.design, index, weights / total, risk.penalty, classes.tolist())
     return sandwich(risk, risk.point(theta), total, groups)
 
 
