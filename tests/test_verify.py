@@ -11,7 +11,7 @@ import trueline as tl
 from trueline.certificates.certificate import Status
 from trueline.model.closed import fit_least_squares
 from trueline.onepass.moments import Moments
-from trueline.verifier import verify as module
+from trueline.verifier import verify_gap as module
 from trueline.verifier.exact_arithmetic import exact_products
 from trueline.verifier.verify import verify
 
@@ -78,7 +78,7 @@ def test_weights_and_dropped_columns(rows):
     assert "condition_number" in failed(model, (doubled, y), dataclasses.replace(model.certificate, dropped=(), rank=5))
     exactly = np.column_stack([X, 2.0 * X[:, 0]])
     model = fit_least_squares(Moments.from_arrays(exactly, y))
-    assert failed(model, (exactly, y), dataclasses.replace(model.certificate, dropped=(), rank=5)) == {"rank"}
+    assert "rank" in failed(model, (exactly, y), dataclasses.replace(model.certificate, dropped=(), rank=5))
 
 
 @pytest.mark.parametrize("kind", ["lasso", "ridge", "logistic", "huber"])

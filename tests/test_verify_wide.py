@@ -11,7 +11,8 @@ import pytest
 from trueline.model.closed import fit_least_squares, fit_ridge
 from trueline.onepass.moments import Moments
 from trueline.verifier import exact_arithmetic as inverse
-from trueline.verifier.exact_arithmetic import decimals, eliminated, gram, refined
+from trueline.verifier.exact_arithmetic import decimals, eliminated, gram
+from trueline.verifier.exact_arithmetic import solved as refined
 from trueline.verifier.verify import verify
 
 K = 70

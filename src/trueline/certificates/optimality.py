@@ -16,6 +16,7 @@ from .certificate import Certificate, Status, few, number
 PROVEN_GAP = (
     1e-6  # the largest relative gap that is called a proof; the verifier's tolerance, whatever a solver was asked
 )
+PROVEN_RESIDUAL = 1e-6  # of its eigenvalue: the longest residual of a principal component that is called a proof
 FLOOR = 1e-3
 COLUMNS_NAMED = 20
 ROUNDED = 1e-15  # of the objective: a gap that rounding alone can leave

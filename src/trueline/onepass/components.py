@@ -14,7 +14,7 @@ import numpy as np
 
 from .. import dense
 from ..certificates.certificate import Assumption, Certificate, Status, from_dict
-from ..certificates.optimality import ExactCertificate
+from ..certificates.optimality import PROVEN_RESIDUAL, ExactCertificate
 from ..doubled import UNIT
 from ..modelfile import Array
 from .digits import digits_of, rounding_squares
@@ -171,9 +171,11 @@ def certified(part: Part, d: int, variance: np.ndarray, vectors: np.ndarray, int
     with np.errstate(invalid="ignore"):
         moved = 2 * np.sqrt(np.maximum(values, 0)) * rounding
     gram = vectors @ vectors.T - np.eye(len(vectors))
+    reached = bool((residual[seen] <= PROVEN_RESIDUAL * values[seen]).all())
     return ExactCertificate(
-        status=Status.PROVEN if seen.any() else Status.DEGENERATE,
+        status=Status.DEGENERATE if not seen.any() else Status.PROVEN if reached else Status.NOT_PROVEN,
         assumptions=(Assumption("the rows vary", bool(seen.any())),),
+        advice="" if reached else "more steps of subspace iteration find the components (iterated_power)",
         arithmetic_digits=digits_of((residual + noise)[seen], values[seen]),
         data_digits=digits_of(moved[seen], values[seen]),
         condition_number=float(np.sqrt(top / values[seen][-1])) if seen.any() else 1.0,

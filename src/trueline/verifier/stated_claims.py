@@ -34,6 +34,8 @@ class Claims(list[Check]):
         super().__init__()
         self.proof = certificate
         self.covered: set[str] = set()
+        self.covered_assumptions: set[str] = set()
+        self.recomputed: set[str] = set()  # fields of the model itself that the rows confirm or refute
 
     def holds(self, name: str, found: Any, held: Any, note: str = "", *, field: str = "") -> None:
         """A claim that what was found supports or not; ``field`` names the certificate's field where it differs."""
@@ -70,6 +72,25 @@ class Claims(list[Check]):
             self.holds(
                 name, None, value is None or (isinstance(value, float) and math.isnan(value)), "does not apply here"
             )
+
+    def of_model(self, field: str, claimed: Any, found: Any, held: Any, note: str = "") -> None:
+        """A field of the model itself, such as ``intercept`` or ``statistics.rss``, beside what the rows give."""
+        self.recomputed.add(field)
+        self.append(Check(field, claimed, found, bool(held), note))
+
+    def assumption(self, name: str, found: bool, worst: float | None = None, room: float = 0.0) -> None:
+        """An assumption of the certificate, by the beginning of its name: it held as found, at the worst value found.
+
+        A certificate that leaves it out claims that nothing is assumed, so what does not hold must be there.
+        """
+        stated = [item for item in self.proof.assumptions if item.name.startswith(name)]
+        held = bool(stated) or found
+        for item in stated:
+            self.covered_assumptions.add(item.name)
+            same = worst is None or item.worst is None or (is_finite(item.worst) and abs(item.worst - worst) <= room)
+            held = held and item.held == found and same
+        said = None if not stated else "held" if stated[0].held else "fails"
+        self.append(Check(name, said, "held" if found else "fails", held))
 
     def near(self, name: str, found: float, tolerance: float, scale: float | None = None, note: str = "") -> None:
         """A claim that must equal the found number, to a share of the larger of the two or of a scale."""
@@ -161,10 +182,19 @@ def given(model: Any, data: Any, certificate: Any) -> Given:
     return Given(record, proof, X, y, c)
 
 
-def check_numbers(told: Given) -> None:
-    """Refuse rows that no fit takes: their sums would not be numbers."""
+LARGEST = 1e150  # products of larger numbers would overflow, and no fit takes them
+
+
+def check_numbers(told: Given, *, missing: bool = False) -> None:
+    """Refuse rows that no fit takes, before any arithmetic: their sums would not be numbers.
+
+    ``missing`` allows NaN, which densities take for a value that is not there; infinity never is.
+    """
     for name, values in (("X", told.X), ("y", told.y)):
-        if values.dtype.kind in "fiu" and not (np.abs(values[told.c > 0]) <= 1e150).all():
+        if values.dtype.kind not in "fiu":
+            continue
+        sizes = np.abs(values[told.c > 0], dtype=float)
+        if not ((sizes <= LARGEST) | (np.isnan(sizes) & missing)).all():
             raise DataError(f"{name} holds NaN, infinity or numbers beyond 1e150; give the training rows", where=name)
 
 

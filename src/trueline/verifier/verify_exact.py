@@ -1,120 +1,272 @@
-"""Closed forms: how many digits are right, by normal equations in whole numbers; condition, rank, what the data allow."""
+"""Closed forms: least squares and ridge, beside the solution of their normal equations in 120 decimal digits.
+
+The sums of the equations have no rounding and the solution has none that matters, so the digits of the model's own
+coefficients are known here, not estimated. A result is proven when no column is made up by others, its fitted values
+are the best ones but for rounding, at least one digit of every coefficient holds and, where coefficients may not be
+negative, none that is 0 would lower the squares by growing (Karush, Kuhn and Tucker).
+"""
 
 from __future__ import annotations
 
 import math
-from decimal import Context, Decimal, localcontext
-from typing import Any
+from decimal import localcontext
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from .exact_arithmetic import decimals, eliminated, gram
-from .stated_claims import Check, Claims, Given, Line, Rows
+from ..certificates.certificate import Status
+from ..errors import ModelError
+from .exact_arithmetic import PRECISION, decimals
+from .normal_equations import Line, Solution, Sums, lines_of, root, solve, sums_of
+from .stated_claims import Check, Claims, Given, Rows, is_finite
+from .verify_dependent import check_dependent
+from .verify_moments import check_moments
+from .verify_predictions import check_constants, check_linear_predictions
 
-ULP = 2.0**-53
-
-
-def exact(out: Claims, X: Rows, Y: Rows, c: Rows, first: int, lines: list[Any], solved: Any = eliminated) -> list[Any]:
-    """Least squares, ridge: a line a target tells its columns, ``first`` constants and its coefficients, its ridge."""
-    proof, found, errors = out.proof, list[Any](), [Decimal(0)]
-    with localcontext(Context(prec=120)):
-        G = gram(np.column_stack([np.ones((len(X), first)), X, Y]), c)
-        for at, (on, told, ridge) in enumerate(lines, first + X.shape[1]):
-            rows, near = [*range(first), *(first + j for j in on)], decimals(told)
-            M, right = G[np.ix_(rows, rows)] + np.diag(decimals(np.r_[np.zeros(first), ridge])), G[rows, at]
-            try:
-                best, inverse = solved(M, right)
-            except ZeroDivisionError as place:
-                out.holds("rank", place.args[0], False, "a column that counts repeats the others")
-                return []
-            unseen = [Decimal("1e-15") * (G[at, at] / G[j, j]).sqrt() for j in rows]  # what shows in no prediction
-            errors += [abs(e / v) for e, v, u in zip(near - best, best, unseen) if max(abs(v), abs(v + e)) > u]
-            found.append((G, at, M, right, best, inverse, near))
-    out.holds("rank", rank := min(len(on) for on, *_ in lines), proof.rank == rank)
-    if not proof.dropped:
-        digits = -math.log10(max(float(max(errors)), 2.0**-53))
-        out.holds("arithmetic_digits", digits, proof.arithmetic_digits <= min(digits + 1.0, 16.0))  # one above, at most
-        out.holds("digits", digits, proof.digits <= digits + 1.0)
-    out.holds("status", "not_proven" if proof.dropped else "proven", proof.proven == (not proof.dropped))
-    return found
+UNIT = 2.0**-53
+NONNEGATIVE = ("non-negative least squares", "non-negative ridge")
+CLOSED_FORMS = ("least squares", "ridge regression", *NONNEGATIVE)
+UNSEEN = 2.0**-70  # of the target's spread: a coefficient that moves predictions by less has no digit to lose
+LEAST_DIGITS = 1.0  # a result with fewer is not proven
+FITTED = 1e-7  # of the residual's length: how far a proven fit may lie from the best one beside rounding
 
 
-def closed_form(
-    out: Claims, told: Given, X: Rows, Y: Rows, c: Rows, first: int, lines: list[Line], found: list[Any]
-) -> None:
-    """Checks from the normal equations that ``checker.exact`` solved; of several targets the worst counts."""
-    record, proof, n = told.record, told.proof, len(X)
-    every = [_measured(one, first, line, X, y, c) for one, line, y in zip(found, lines, Y.T, strict=True)]
-    (condition, _, angle, noise, pull), (_, allowed, *_) = np.max(every, axis=0), np.min(every, axis=0)
-    out.near("condition_number", float(condition), 1e-3)
-    _repeats(out, told, X, first)
-    if "non-negative" in record.statistics.get("family", ""):
-        right = pull <= 1e-8 and np.min(record.coef, initial=0.0) >= 0.0
-        out.holds("no coefficient at 0 should grow", float(pull), right, field="status")
-    if not proof.dropped:
-        out.holds("data_digits", float(allowed), proof.data_digits <= allowed + 1.0)
-        out.near("orthogonality", float(angle), 0.01 if n <= 8192 else 0.5, float(angle + 1e-13 + noise))
+class Measured(NamedTuple):
+    """A number found, and what rounding may leave of it where it should be 0."""
+
+    found: float
+    room: float
+
+    @property
+    def within(self) -> bool:
+        return self.found <= self.room
 
 
-def _repeats(out: Claims, told: Given, X: Rows, first: int) -> None:
-    """A dropped column must lie in the span of the others."""
-    gone = [j for j, term in enumerate(told.record.terms) if term in told.proof.dropped]
-    other = np.column_stack([np.ones((len(X), first)), np.delete(X, gone, axis=1)])
-    for j in gone:
-        apart = X[:, j] - other @ np.linalg.lstsq(other, X[:, j], rcond=None)[0]
-        share = float(np.linalg.norm(apart)) / (float(np.linalg.norm(X[:, j])) or 1.0)
-        note = "its distance from them"
-        out.append(Check(f"{told.record.terms[j]} repeats others", "dropped", share, share <= 1e-9, note))
+def check_closed_form(out: Claims, given: Given) -> None:
+    """All checks of least squares, ridge and their non-negative forms."""
+    record, settings = given.record, given.record.statistics
+    constants = int(bool(settings.get("fit_intercept", True)))
+    coefficients = np.atleast_2d(np.asarray(record.coef, dtype=float))
+    _check_shapes(record, given, coefficients)
+    check_constants(out, record, bool(constants))
+    own = np.asarray(record.intercept, dtype=float) if constants else np.zeros(1)
+    check_linear_predictions(out, record, given.X, "squared", coefficients.T, own)
+    ridges = _ridges(out, record, given)
+    dropped = _dropped_columns(out, list(record.terms))
+    sums = sums_of(given, constants)
+    bounded = settings["family"] in NONNEGATIVE
+    lines = lines_of(record, sums, dropped, ridges, bounded)
+    with localcontext(PRECISION):
+        try:
+            solutions = [solve(sums, line) for line in lines]
+        except ZeroDivisionError as place:
+            out.holds("rank", place.args[0], False, "a column that counts is made up by the others")
+            return
+        dependent = check_dependent(out, record, sums, lines, solutions)
+        _check_rank(out, sums, lines, dropped)
+        fitted = _check_fitted_values(out, record, sums, lines, solutions, ridges)
+        digits = _check_digits(out, sums, lines, solutions, fitted if dropped else None)
+        _check_condition(out, sums, solutions)
+        _check_angle(out, record, sums, lines, solutions, ridges, dropped)
+        stays = _check_signs(out, sums, lines, solutions) if bounded else True
+    proven = dependent and fitted and stays and not dropped and digits >= LEAST_DIGITS
+    _check_status(out, proven, bool(dropped))
+    check_moments(out, record, sums, [solution.residual_squares for solution in solutions])
 
 
-def _measured(found: Any, first: int, line: Line, X: Rows, y: Rows, c: Rows) -> tuple[float, ...]:
-    """(condition, digits that the data allow, angle of residual and columns, its rounding, pull on columns at 0)."""
-    G, at, M, right, best, inverse, near = found
-    on, n = line.columns, len(X)
-    rows = [*range(first), *(first + j for j in on)]
-    with localcontext(Context(prec=120)):
-        if first:  # the angle is that of the coefficients, with the constant that belongs to them
-            near = near.copy()
-            near[0] = (right[0] - M[0, 1:] @ near[1:]) / M[0, 0]
-        drift = float(np.linalg.norm((right - M @ near)[first:].astype(float)))
-        rss, whole = max(0.0, float(G[at, at] - best @ right)), max(float(G[at, at]), 1e-300)
-        off = [first + j for j in range(X.shape[1]) if j not in on]
-        pulls = [float(G[j, at] - G[j, rows] @ best) / math.sqrt(float(G[j, j]) * whole or 1.0) for j in off]
-        centred = M[first:, first:] - np.outer(M[first:, 0], M[0, first:]) / M[0, 0] if first else M
-    # The condition number of columns of length 1, from the matrix and from its inverse.
-    C, V, solution = centred.astype(float), inverse[first:, first:].astype(float), best.astype(float)
-    lengths = np.sqrt(np.diag(C))
-    both = (C / np.outer(lengths, lengths), V * np.outer(lengths, lengths)) if on else (np.eye(1),)
-    condition = math.sqrt(max(1.0, math.prod(np.linalg.eigvalsh(S)[-1] for S in both)))
-    # What the data allow: every entry that is not a whole number may be off by half a unit in its last place.
-    part = np.array([0.0 if (z == np.rint(z)).all() else ULP**2 * float(c @ z**2) for z in (*X[:, on].T, y)])
-    centre = np.asarray(first * (c @ X[:, on]) / c.sum())
+def _check_shapes(record: Any, given: Given, coefficients: Rows) -> None:
+    """Refuse a model whose numbers are not one finite number for each column and target of the rows."""
+    targets = given.y.reshape(len(given.y), -1).shape[1]
+    if coefficients.shape != (targets, given.X.shape[1]) or len(record.terms) != given.X.shape[1]:
+        raise ModelError(
+            f"the model has {coefficients.shape[0]} × {coefficients.shape[1]} coefficients for {len(record.terms)} terms, "
+            f"and the rows have {targets} targets and {given.X.shape[1]} columns; give the rows that it was trained on",
+            where="coef",
+        )
+    if np.size(record.intercept) not in (1, targets) or not np.isfinite(coefficients).all():
+        raise ModelError("the coefficients are not one finite number for each column and target", where="coef")
+
+
+def _ridges(out: Claims, record: Any, given: Given) -> Rows:
+    """The ridge on each column, a row for each target, from the penalty that the model states: at least 0."""
+    settings, targets = record.statistics, given.y.reshape(len(given.y), -1).shape[1]
+    alpha = np.asarray(settings.get("alpha", 0.0), dtype=float)
+    right = bool(np.isfinite(alpha).all() and (alpha >= 0.0).all() and alpha.size in (1, targets))
+    if settings["family"] in ("least squares", "non-negative least squares"):
+        right = right and not alpha.any()
+    if not right:
+        raise ModelError(f"the penalty alpha of {settings['family']} is no number of at least 0", where="alpha")
+    X, weights = given.X[given.c > 0], given.c[given.c > 0]
+    unit = np.ones(X.shape[1])
+    if settings.get("standardize"):
+        unit = np.average((X - weights @ X / weights.sum()) ** 2, axis=0, weights=weights)
+    return np.broadcast_to(alpha.ravel(), (targets,))[:, None] * unit
+
+
+def _dropped_columns(out: Claims, names: list[str]) -> list[int]:
+    """The columns that the certificate calls dropped: columns of the model, each named once."""
+    dropped = list(out.proof.dropped)
+    unknown = [name for name in dropped if name not in names]
+    if unknown or len(set(dropped)) < len(dropped):
+        name = unknown[0] if unknown else "a column"
+        fault = "is no column of the model" if unknown else "stands there twice"
+        raise ModelError(f"the certificate calls {name!r} dropped, which {fault}", where="dropped")
+    out.holds("dropped", len(dropped), True, "names of columns of the model")
+    return [names.index(name) for name in dropped]
+
+
+def _check_rank(out: Claims, sums: Sums, lines: list[Line], dropped: list[int]) -> None:
+    rank = min(len(line.columns) for line in lines)
+    out.holds("rank", rank, out.proof.rank == rank)
+    out.assumption("columns are linearly independent", not dropped, float(rank))
+
+
+def _check_fitted_values(
+    out: Claims, record: Any, sums: Sums, lines: list[Line], solutions: list[Solution], ridges: Rows
+) -> bool:
+    """The model's fitted values are those of the solution, but for the rounding of its coefficients."""
+    measured = [_fitted(record, sums, line, solution, ridges) for line, solution in zip(lines, solutions, strict=True)]
+    worst = max(measured, key=lambda one: one.found - one.room)
+    note = "distance from the best ones; claimed is what rounding allows"
+    out.of_model("fitted values", worst.room, worst.found, worst.within, note)
+    return worst.within
+
+
+def _fitted(record: Any, sums: Sums, line: Line, solution: Solution, ridges: Rows) -> Measured:
+    """√((β − β*)ᵀ M (β − β*)) over all columns, dropped ones too.
+
+    Coefficients rounded to float64 move predictions by 2⁻⁵³ Σ |β_j|·‖x_j‖; orthogonal factorisations lose a small
+    multiple of that and of the target's length; and a fit that sums products more cheaply stays within a small part of
+    the coefficients' standard errors, which is a part of the residual.
+    """
+    rows = [*range(sums.target)]
+    own = np.r_[line.coefficients[0] if sums.constants else 0.0, np.atleast_2d(record.coef)[line.place]].astype(float)
+    best = np.zeros(len(rows))
+    best[solution.rows] = solution.best.astype(float)
+    apart = decimals(own)
+    apart[solution.rows] = apart[solution.rows] - solution.best
+    matrix = sums.products[np.ix_(rows, rows)] + np.diag(decimals(np.r_[0.0, ridges[line.place]]))
+    reach = sums.length(sums.target + line.place) + float(
+        sums.raw_lengths(rows) @ np.maximum(np.abs(own), np.abs(best))
+    )
+    room = 16.0 * (len(rows) + 1) * UNIT * reach + FITTED * math.sqrt(solution.residual_squares)
+    return Measured(root(apart @ (matrix @ apart)), room)
+
+
+def _check_digits(out: Claims, sums: Sums, lines: list[Line], solutions: list[Solution], fitted: bool | None) -> float:
+    """Digits that hold of every coefficient, and those that the data allow; the fewer of both are returned.
+
+    Where columns were dropped the coefficients are not unique: ``fitted`` says whether the fitted values hold instead.
+    """
+    pairs = list(zip(lines, solutions, strict=True))
+    digits = min(_digits(sums, line, solution) for line, solution in pairs)
+    if fitted is not None:
+        digits = 16.0 if fitted else 0.0
+    out.at_most("arithmetic_digits", digits, 0.0, "beside the solution in 120 digits")
+    allowed = min(_data_digits(sums, line, solution) for line, solution in pairs)
+    room = 0.5 if fitted is None else 16.0
+    out.at_most("data_digits", allowed, room, "entries known to half a unit in their last place")
+    return min(digits, allowed)
+
+
+def _digits(sums: Sums, line: Line, solution: Solution) -> float:
+    """Correct digits of the worst coefficient; one that is 0 by the structure of the data has none to lose."""
+    errors = np.abs((decimals(line.coefficients) - solution.best).astype(float))
+    values, own = np.abs(solution.best.astype(float)), np.abs(line.coefficients)
+    lengths = sums.raw_lengths(solution.rows)
+    sizes = sums.length(sums.target + line.place) / np.where(lengths > 0.0, lengths, 1.0)
+    share = np.divide(errors, values, out=np.where(errors > 0.0, np.inf, 0.0), where=values > 0.0)
+    counted = np.maximum(values, own) > UNSEEN * sizes
+    return -math.log10(max(float(np.max(share[counted], initial=0.0)), UNIT))
+
+
+def _data_digits(sums: Sums, line: Line, solution: Solution) -> float:
+    """Digits that stay if every entry that is not a whole number may be off by half a unit in its last place.
+
+    With h² = 2⁻¹⁰⁶ Σ w z² of each column, β_j moves by about √(V_jj (h_y² + Σ h_k²β_k²)/n) + √(Σ V_ji² h_i²·RSS/n), V the
+    inverse. A coefficient that this can make 0, and that moves no prediction by as much, has no digit to lose.
+    """
+    first, n, V = sums.constants, len(sums.X), solution.inverse
+    best = solution.best.astype(float)
+    X, y, weights = sums.X[:, line.columns], sums.Y[:, line.place], sums.weights
+    whole = [bool((column == np.rint(column)).all()) for column in (*X.T, y)]
+    raw = sums.raw_lengths([*solution.rows[first:], sums.target + line.place])
+    part = np.where(whole, 0.0, (UNIT * raw) ** 2)
+    centre = np.asarray(first * (weights @ X) / weights.sum())
     lever = np.vstack([centre @ V, V])[1 - first :]
     spread = np.maximum(np.r_[centre @ V @ centre + 1.0 / n, np.diag(V)][1 - first :], 0.0)
-    moved = np.sqrt(spread * (part[-1] + part[:-1] @ solution[first:] ** 2) / n) + np.sqrt(
-        lever**2 @ part[:-1] * rss / n
-    )
-    # A coefficient that rounding of the data can make 0, and that moves no prediction by as much, has no digit to lose.
-    reach = np.sqrt(np.r_[c.sum(), c @ X[:, on] ** 2][1 - first :])
-    spread_y = math.sqrt(float(c @ (y - first * (c @ y) / c.sum()) ** 2))
-    counts = ~((np.abs(solution) <= 4.1 * moved) & (moved * reach <= 8.2 * ULP * spread_y))
-    lost = moved / np.maximum(np.abs(solution), 1e-300) + ULP
-    allowed = float(np.min(-np.log10(lost[counts]), initial=16.0))
-    size = math.sqrt(max(0.0, float((lengths**2 - line.ridge).sum())) * rss) or math.inf
-    noise = 1e-24 * float(c @ y**2) / max(rss, 1e-300)
-    return condition, max(0.0, allowed), drift / size, noise, max(pulls, default=0.0)
+    moved = np.sqrt(spread * (part[-1] + part[:-1] @ best[first:] ** 2) / n)
+    moved = moved + np.sqrt(lever**2 @ part[:-1] * solution.residual_squares / n)
+    reach = np.r_[math.sqrt(weights.sum()), raw[:-1]][1 - first :]
+    gone = (np.abs(best) <= 4.1 * moved) & (moved * reach <= 8.2 * UNIT * sums.length(sums.target + line.place))
+    lost = moved / np.maximum(np.abs(best), 1e-300) + UNIT
+    return max(0.0, float(np.min(-np.log10(lost[~gone]), initial=16.0)))
 
 
-def least_norm(out: Claims, told: Given) -> None:
-    """More columns than the rows can tell apart: the weights of least norm among all that fit as well."""
-    record, proof, X, y, c = told
-    first = int(bool(record.statistics.get("fit_intercept", True)))
-    X, Y, c = X[c > 0], y.astype(float).reshape(len(X), -1)[c > 0], c[c > 0]
-    A, B = ((v - first * (c @ v) / c.sum()) * np.sqrt(c)[:, None] for v in (X, Y))
-    s = np.linalg.svd(A, compute_uv=False)
-    rank, best = int((s > 1e-11 * s.max(initial=0.0)).sum()), np.linalg.pinv(A, rcond=1e-11) @ B
-    digits = -math.log10(max(float(np.abs(np.atleast_2d(record.coef).T - best).max() / np.abs(best).max()), ULP))
-    out.holds("rank", rank, proof.rank == rank)
-    out.holds("digits", digits, proof.digits <= digits + 1.0)
-    full = rank == X.shape[1]
-    out.holds("status", "proven" if full else "not_proven", proof.proven == full)
+def _check_condition(out: Claims, sums: Sums, solutions: list[Solution]) -> None:
+    """The worst condition number; float64 tells its inverse, σ_min/σ_max, to a few units in the last place of 1."""
+    condition, claimed = max(solution.condition for solution in solutions), out.proof.condition_number
+    room = 8.0 * (sums.X.shape[1] + 8) * UNIT + 1e-6 / condition
+    near = is_finite(claimed) and claimed >= 1.0 and abs(1.0 / claimed - 1.0 / condition) <= room
+    out.holds("condition_number", condition, near, "of columns of length 1")
+
+
+def _check_angle(
+    out: Claims, record: Any, sums: Sums, lines: list[Line], solutions: list[Solution], ridges: Rows, dropped: list[int]
+) -> None:
+    """‖Xᵀr‖/(‖X‖‖r‖): how nearly the residual is orthogonal to the columns."""
+    pairs = zip(lines, solutions, strict=True)
+    measured = [_angle(record, sums, line, ridges, dropped, found.residual_squares) for line, found in pairs]
+    worst = max(one.found for one in measured)
+    out.equals("orthogonality", worst, 0.01 * worst + max(one.room for one in measured))
+
+
+def _angle(record: Any, sums: Sums, line: Line, ridges: Rows, dropped: list[int], squares: float) -> Measured:
+    """The angle beside the constant that belongs to the coefficients, and what their rounding makes of it."""
+    first, columns = sums.constants, sorted([*line.columns, *dropped])
+    rows, place = sums.rows(columns), sums.target + line.place
+    own = decimals(np.atleast_2d(np.asarray(record.coef, dtype=float))[line.place][columns])
+    left = sums.products[rows, place]
+    if columns:
+        left = left - sums.products[np.ix_(rows, rows[first:])] @ own
+    if first:
+        left = left[1:] - sums.products[rows[1:], 0] * left[0] / sums.products[0, 0]
+    drift = float(np.linalg.norm((left - decimals(ridges[line.place][columns]) * own).astype(float)))
+    lengths = np.array([sums.length(row) for row in rows[first:]])
+    size = float(np.linalg.norm(lengths)) * math.sqrt(squares)
+    if size == 0.0:
+        return Measured(0.0, 1.0)  # a fit without residual, or without columns, has no angle
+    reach = sums.length(place) + float(lengths @ np.abs(own.astype(float)))
+    return Measured(drift / size, 16.0 * UNIT * reach / math.sqrt(squares))
+
+
+def _check_signs(out: Claims, sums: Sums, lines: list[Line], solutions: list[Solution]) -> bool:
+    """No coefficient is negative, and none at 0 would lower the squares by growing."""
+    pulls = [_pull(sums, line, solution) for line, solution in zip(lines, solutions, strict=True)]
+    worst = max(pulls, key=lambda one: one.found - one.room)
+    negative = any((line.coefficients[sums.constants :] < 0.0).any() for line in lines)
+    stays = worst.within and not negative
+    out.append(Check("no coefficient at 0 should grow", None, worst.found, stays, "cosine of residual and column"))
+    out.assumption("no coefficient left at 0 would lower the squares", worst.within, worst.found, worst.room)
+    return stays
+
+
+def _pull(sums: Sums, line: Line, solution: Solution) -> Measured:
+    """The largest cosine of the residual and a column left out, relative to the target's spread."""
+    place, largest = sums.target + line.place, 0.0
+    spread = sums.length(place)
+    for row in set(range(1, sums.target)) - set(solution.rows):
+        length = sums.length(row)
+        if length and spread:
+            slope = sums.products[row, place]
+            if solution.rows:
+                slope = slope - sums.products[row, solution.rows] @ solution.best
+            largest = max(largest, float(slope) / (length * spread))
+    return Measured(largest, 64.0 * (sums.X.shape[1] + 8) * UNIT)
+
+
+def _check_status(out: Claims, proven: bool, dropped: bool) -> None:
+    """Proven only if it is, and degenerate just where columns were dropped."""
+    status = out.proof.status
+    held = (status is Status.DEGENERATE) == dropped and (proven or status is not Status.PROVEN)
+    out.holds("status", "degenerate" if dropped else "proven" if proven else "not_proven", held)

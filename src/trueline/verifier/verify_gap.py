@@ -11,11 +11,19 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .stated_claims import Claims, Problem, Rows
+from .stated_claims import Claims, Given, Problem, Rows, problems
 from .verify_losses import COUNTS, least_of, loss_of
 
 KINKED = ("hinge", "absolute", "quantile")
 CURVE = {"logistic": 0.25, "softmax": 0.25, "squared_hinge": 2.0}  # the most that a loss curves, where it is not 1
+
+
+def check_objective(out: Claims, told: Given) -> None:
+    """All checks of a minimised objective."""
+    found, tolerance = problems(told)
+    kinked = found[0].loss in KINKED
+    shown = gap(out, found, tolerance, dual_on_kinks if kinked else dual_by_newton)
+    steepness(out, shown)
 
 
 def scores(p: Any, W: Rows) -> Rows:
@@ -58,10 +66,10 @@ def dual_by_newton(p: Any) -> float:
     return best
 
 
-def gap(out: Claims, problems: list[Any], tolerance: float, dual_of: Any = dual_by_newton) -> Any:
+def gap(out: Claims, every_problem: list[Any], tolerance: float, dual_of: Any = dual_by_newton) -> Any:
     """Objective, dual value, their distance: of the problem that the certificate shows; status rests on all of them."""
     proof, limit, every = out.proof, 1.01 * tolerance + 1e-11, list[Any]()
-    for p in problems:
+    for p in every_problem:
         value, at_zero = (float(p.c @ loss_of(p.loss, p.f, scores(p, W), p.t)[0]) for W in (p.W, 0.0 * p.W))
         primal = value + float((p.l1 @ np.abs(p.W) + 0.5 * p.l2 @ p.W**2).sum())
         every.append((primal, dual_of(p), max(abs(primal), 1e-3 * abs(at_zero)), p))

@@ -24,25 +24,6 @@ def _status(out: Claims, proven: Any, held: Any, note: str = "") -> None:
     out.holds("status", "proven" if proven else "not_proven", held, note)
 
 
-def _components(out: Claims, record: Any, proof: Any, X: np.ndarray, y: np.ndarray, c: np.ndarray) -> None:
-    """C v = λ v: by Weyl's theorem an eigenvalue lies within the residual's length."""
-    centred = (X - np.longdouble(1) * (c @ X) / c.sum()) * np.sqrt(c)[:, None]
-    C = np.asarray(centred, dtype=np.longdouble).T @ np.asarray(centred, dtype=np.longdouble)
-    values = record.variance * (c.sum() - 1)
-    seen = np.arange(len(values)) < proof.rank
-    off = np.sqrt(((C @ record.vectors.T - record.vectors.T * values) ** 2).sum(axis=0)).astype(float)
-    digits = -math.log10(max(float(np.max(off[seen] / values[seen], initial=0.0)), 2.0**-53))
-    spread = values[seen]
-    out.holds("arithmetic_digits", digits, proof.arithmetic_digits <= digits + 1.0)
-    out.holds("digits", digits, proof.digits <= digits + 1.0)
-    right = proof.rank <= len(values) and (values[~seen] <= 1e-9 * values.max(initial=0.0)).all()
-    out.holds("rank", int(seen.sum()), right, "beyond it nothing varies")
-    out.near("condition_number", float(np.sqrt(spread[0] / spread[-1])) if len(spread) else 1.0, 1e-6)
-    product = record.vectors @ record.vectors.T - np.eye(len(values))
-    out.near("orthogonality", float(np.abs(product).max(initial=0.0)), 1.0, 1e-14)
-    _status(out, seen.any(), proof.proven == bool(seen.any()))
-
-
 def _rho(name: str, k: tuple[float, ...], u: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """ρ and ψ of robust regression."""
     v, c = np.abs(u), k[-1]
@@ -285,7 +266,7 @@ def _likelihood(out: Claims, record: Any, proof: Any, X: np.ndarray, y: np.ndarr
 
 
 BEYOND: dict[str, Callable[..., None]] = {
-    "components": _components, "monotone": _reweighted, "local": _local, "kernel": _kernel_ridge,
+    "monotone": _reweighted, "local": _local, "kernel": _kernel_ridge,
     "kernel_perceptron": _kernel_mistakes, "boosting": _boosting, "network": _network, "generative": _likelihood,
     "density": _likelihood,
 }  # fmt: skip

@@ -7,10 +7,36 @@ from typing import Any
 
 import numpy as np
 
-from .stated_claims import Check, Claims, Given, Rows, Rule
+from .stated_claims import Check, Claims, Given, Rows, Rule, in_order, rule_of, targets_of
 from .verify_losses import loss_of
 
 LOG_LINK = ("poisson", "gamma", "tweedie")
+
+
+def check_learner(out: Claims, given: Given, replay: Any) -> None:
+    """All checks of what learned one example at a time; ``replay`` makes its predictions where columns came one by one."""
+    given = in_order(given)
+    if given.proof.kind == "mistakes":
+        return _check_mistakes(out, given, replay)
+    rule, record = rule_of(given.record), given.record
+    if plain(record) and not (replay and linked(rule)):
+        loss = online(out, rule, given.X, targets_of(record, given.y), given.c)
+    else:
+        loss = by_own_code(out, rule, given, replay)
+    if given.proof.kind == "averaged":
+        risk(out, given, loss)
+    return None
+
+
+def _check_mistakes(out: Claims, given: Given, replay: Any) -> None:
+    rule, signs = rule_of(given.record), targets_of(given.record, given.y)
+    if replay and linked(rule) and len(signs) == 1:
+        scores = [replay(given.X, given.y, given.c)[0]]
+    else:
+        scores = [replayed(rule, given.X, t, given.c)[0] for t in signs]
+    wrong = mistakes(out, rule, given.X, signs, scores)
+    if rule.geometry == "signed" and given.proof.comparator is not None and len(wrong):
+        winnow(out, rule, wrong)
 
 
 def replayed(rule: Any, X: Rows, y: Rows, c: Rows) -> tuple[Rows, Rows]:

@@ -1,0 +1,92 @@
+"""What summaries and intervals of least squares are made of: counts, sums of weights, means, products, residual squares.
+
+Standard errors, tests and intervals follow from these numbers by formulas that hold no data: σ² = RSS/(n − p) and
+Var β = σ²·G⁻¹ with G the products of the columns about their means. So what is checked here are the numbers.
+"""
+
+from __future__ import annotations
+
+import math
+from decimal import localcontext
+from typing import Any
+
+import numpy as np
+
+from .exact_arithmetic import PRECISION
+from .normal_equations import Sums
+from .stated_claims import Claims, Rows
+
+UNIT = 2.0**-53
+NOISE = 4.0 * UNIT  # of a product of two columns' lengths: what the cheapest way to sum products may lose
+
+
+def check_moments(out: Claims, record: Any, sums: Sums, residual_squares: list[float]) -> None:
+    """The numbers in ``record.statistics`` that the rows give again."""
+    statistics = record.statistics
+    n = len(sums.X)
+    if "n" in statistics:
+        out.of_model("statistics.n", statistics["n"], n, statistics["n"] == n, "rows that count")
+    if "integer" in statistics:
+        whole = (np.column_stack([sums.X, sums.Y]) == np.rint(np.column_stack([sums.X, sums.Y]))).all(axis=0)
+        stated = np.asarray(statistics["integer"]).astype(bool)
+        held = stated.shape == whole.shape and bool((stated <= whole).all())
+        out.of_model("statistics.integer", int(stated.sum()), int(whole.sum()), held, "columns of whole numbers")
+    if "weighted" in statistics:
+        equal = bool((sums.weights == 1.0).all())
+        out.of_model("statistics.weighted", statistics["weighted"], not equal, bool(statistics["weighted"]) or equal)
+    if "rss" in statistics:
+        _check_residuals(out, statistics["rss"], sums, residual_squares)
+    if "part.products" in statistics:
+        _check_products(out, statistics, sums)
+
+
+def _check_residuals(out: Claims, stated: Any, sums: Sums, found: list[float]) -> None:
+    """Residual sums of squares: the rounding e of each residual moves a sum S by at most 2·√S·‖e‖ + ‖e‖²."""
+    claimed = np.asarray(stated, dtype=float).ravel()
+    held = len(claimed) == len(found)
+    worst, shown = -math.inf, 0
+    for place, (own, true) in enumerate(zip(claimed, found, strict=False)):
+        square = float(sums.products[sums.target + place, sums.target + place])
+        lost = 8.0 * (sums.target + 2) * UNIT * math.sqrt(square)
+        room = 1e-9 * true + 2.0 * math.sqrt(true) * lost + lost**2
+        excess = abs(own - true) - room if math.isfinite(own) else math.inf
+        held = held and excess <= 0.0
+        if excess > worst:
+            worst, shown = excess, place
+    first = [float(v[shown]) if len(v) else None for v in (claimed, np.asarray(found))]
+    out.of_model("statistics.rss", first[0], first[1], held, "residual sum of squares")
+
+
+def _check_products(out: Claims, statistics: Any, sums: Sums) -> None:
+    """Sum of weights, means and products about them, each pair the leading and the trailing part of one number."""
+    weights = sums.weights
+    weight, found = float(np.sum(statistics["part.weight"])), math.fsum(weights.tolist())
+    room = 8.0 * UNIT * found * (2.0 + math.log2(len(weights)))
+    out.of_model("statistics.part.weight", weight, found, abs(weight - found) <= room, "sum of weights")
+    logs = float(np.ravel(statistics["part.log_weight"])[0])
+    own = math.fsum(np.log(weights).tolist())
+    room = 8.0 * UNIT * float(np.abs(np.log(weights)).sum()) * (2.0 + math.log2(len(weights)))
+    out.of_model("statistics.part.log_weight", logs, own, abs(logs - own) <= room, "sum of their logarithms")
+    means, products, lengths = _centred(sums)
+    sizes = np.sqrt(lengths / found)
+    high, low = (np.asarray(v, dtype=float) for v in statistics["part.mean"])
+    apart = np.abs(high + low - means) <= 8.0 * UNIT * sizes * (2.0 + math.log2(len(weights)))
+    out.of_model("statistics.part.mean", None, None, apart.all(), "mean of each column and target")
+    high, low = (np.asarray(v, dtype=float) for v in statistics["part.products"])
+    spread = np.sqrt(np.diag(products))
+    rounding = NOISE * np.outer(spread, spread) + 64.0 * UNIT**2 * np.sqrt(np.outer(lengths, lengths))
+    near = np.abs((high - products) + low) <= 4.0 * rounding
+    out.of_model("statistics.part.products", None, None, bool(near.all()), "products about the means")
+    noise = np.asarray(statistics["part.noise"], dtype=float)
+    right = bool(((noise >= 0.0) & (noise <= 4.0 * NOISE * lengths)).all())
+    out.of_model("statistics.part.noise", float(noise.max(initial=0.0)), None, right, "not more than float64 can lose")
+
+
+def _centred(sums: Sums) -> tuple[Rows, Rows, Rows]:
+    """(means, products about them, squares about 0) of columns and targets, rounded to float64 once."""
+    with localcontext(PRECISION):
+        first, own = sums.products[0, 1:], sums.products[1:, 1:]
+        means = first / sums.products[0, 0]
+        products = (own - np.outer(first, means)).astype(float)
+        np.fill_diagonal(products, np.maximum(np.diag(products), 0.0))
+        return means.astype(float), products, own.diagonal().astype(float)
