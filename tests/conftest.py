@@ -1,6 +1,8 @@
-"""Which tests share a process when several run side by side: a file's, and all that share one JVM."""
+"""What all tests share: the grouping of tests that run side by side, and a look at every refusal of a command."""
 
 from __future__ import annotations
+
+import re
 
 import pytest
 
@@ -11,3 +13,38 @@ SPARK = ("test_scale_odd_spark.py", "test_scale_spark.py", "test_scale_vectors.p
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     for item in items if config.pluginmanager.has_plugin("xdist") else ():
         item.add_marker(pytest.mark.xdist_group("spark" if item.path.name in SPARK else str(item.path)))
+
+
+@pytest.fixture(autouse=True)
+def remedies_that_can_be_taken(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every option that a refusal names is one of the command that refuses, whatever test brought it about.
+
+    What the command line itself holds, and other commands in backquotes, do not count.
+    """
+    from trueline import cli
+
+    plain = cli._refuse
+
+    def checked(error: cli.TruelineError, arguments: list[str]) -> int:
+        code = plain(error, arguments)
+        named = options_named(error.message)
+        unknown = named - options_of(arguments[0] if arguments else "") - {"--help", "--version"}
+        unknown -= {word.partition("=")[0] for word in arguments}
+        assert not unknown, f"{arguments[0]} has no {', '.join(unknown)}, and says: {error.message}"
+        return code
+
+    monkeypatch.setattr(cli, "_refuse", checked)
+
+
+def options_named(sentence: str) -> set[str]:
+    """The options that a sentence speaks of, but for those of commands in backquotes."""
+    return set(re.findall(r"(?<![\w-])--[a-z][a-z0-9-]*", re.sub("`[^`]*`", "", sentence)))
+
+
+def options_of(command: str) -> set[str]:
+    """The options that a command has, as written on the command line."""
+    from trueline.cli.tree import commands, load
+
+    if command not in commands():
+        return set()
+    return {flag for parameter in load(command).params for flag in (*parameter.opts, *parameter.secondary_opts)}

@@ -120,6 +120,7 @@ def table_blocks(asked: Asked, state: State | None) -> Iterator[Any]:
         source = open_source(source)
         old.check_names([*source.names, *settings["derive"]], source.describe, training=True)
     encoder = Encoder(source, target=target, labels=True, part=part, **settings)
+    encoder.again = old is not None
     asked.notes[:] = encoder.source.notes
     for block in known_first(encoder):
         yield list(block.terms), block.X, block.y, block.weights, *told(encoder.schema, encoder.target_levels)

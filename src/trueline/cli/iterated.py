@@ -39,7 +39,7 @@ def fit_rows(
         scores[k, j] = mean_loss(part, fitted, X[out], y[out], other)
     usable = np.isfinite(scores).all(axis=1)
     if not usable.any():
-        raise UsageError("the folds are too small to choose alpha by; give --alpha a number", where="alpha")
+        raise UsageError("the folds are too small to choose alpha by; give it as a number", where="alpha")
     sizes = np.bincount(folds, weights, asked.folds)[usable]
     mean, error = mean_over_rows(scores[usable].T, sizes)
     error = np.where(np.isfinite(error), error, 0.0)
@@ -128,7 +128,7 @@ def _margin_fit(
 
     if len(np.unique(y)) > 2:
         raise UsageError(
-            f"the {loss} loss takes two classes, and {asked.target!r} has {len(np.unique(y))}; use --loss logistic",
+            f"the {loss} loss takes two classes, and {asked.target!r} has {len(np.unique(y))}; the logistic loss takes them",
             where="loss",
         )
     part, penalty = terms

@@ -178,7 +178,7 @@ def penalised(
             from ..errors import UsageError
 
             raise UsageError(
-                "there are too few rows to choose alpha by cross-validation; give --alpha a number", where="alpha"
+                "there are too few rows to choose alpha by cross-validation; give it as a number", where="alpha"
             )
         alpha = float(alphas[best_of(errors, sizes)])
     else:

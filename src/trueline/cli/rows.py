@@ -66,7 +66,7 @@ def _plain_rows(opened: Any, source: Any, named: Named) -> Rows:
     values = np.concatenate([numbers(frame, wanted, kinds, table.describe) for frame in frames])
     for name, column in zip(wanted, values.T):
         if not np.isfinite(column).all():
-            raise missing_value(name, ~np.isfinite(column), 0, table.describe)
+            raise missing_value(name, ~np.isfinite(column), 0, table.describe, trained=True)
     d = len(features)
     if opened.classes:
         y: Any = np.concatenate([frame.get_column(targets[0]).to_numpy() for frame in frames])

@@ -128,6 +128,7 @@ class Encoder:
         self.progress = progress
         self.part = part is not None
         self.copies = Copies(part or 0)
+        self.again = False  # whether a model was trained on such rows before, by the same policy
         self._where, self._derive = where, dict(derive or {})
         self._kinds = {
             name: "category" if name in categories else kind_of(name, opened.dtypes[name], describe=opened.describe)
@@ -308,7 +309,9 @@ class Encoder:
                     refusal = ragged(path)
                     if refusal is not None:
                         raise refusal
-                raise missing_value(name, gap, row, self.source.describe, feature=name in self._gaps)
+                raise missing_value(
+                    name, gap, row, self.source.describe, trained=self.again, feature=name in self._gaps
+                )
             bad |= gap
             if name in self._gaps:
                 self._gaps[name] += int(gap.sum())

@@ -231,12 +231,22 @@ def header_cells(raw: bytes, separator: str) -> list[str]:
 
 
 def missing_value(
-    name: str, gap: np.ndarray, row: int, describe: str, *, trained: bool = False, feature: bool = True
+    name: str,
+    gap: np.ndarray,
+    row: int,
+    describe: str,
+    *,
+    trained: bool = False,
+    feature: bool = True,
+    new: bool = False,
 ) -> DataError:
-    """The refusal of missing values: how many, and the first; what is no feature is never made up."""
+    """The refusal of missing values: how many, and the first; what is no feature is never made up.
+
+    ``trained`` where the rows should be like those of training, which had none; ``new`` where rows are predicted.
+    """
     count = int(gap.sum())
     first = row + int(np.argmax(gap)) + 1
-    tail = 'remove them, or choose missing="drop"' + (', "mean" or "indicator"' if feature else "")
+    tail = 'remove them, or choose missing="drop"' + (', "mean" or "indicator"' if feature and not new else "")
     tail = "it had none in training" if trained else tail
     many = f"{count} missing values, the first" if count > 1 else "a missing value"
     shown = f"column {name!r}" if name else "the column without a name (do lines end in a separator?)"

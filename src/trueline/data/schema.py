@@ -338,7 +338,7 @@ class Schema:
             return column.fill[0]
         if self.missing == "drop" or (self.missing == "indicator" and column.missing):
             return 0.0  # the whole row is marked, or the indicator beside it is
-        raise missing_value(column.name, gap, row, describe, trained=self.missing == "indicator")
+        raise missing_value(column.name, gap, row, describe, trained=self.missing == "indicator", new=True)
 
     def unseen_level(self, column: Column, value: str, place: str) -> str:
         """The sentence that refuses a level."""

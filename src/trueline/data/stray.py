@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 MOST_STRAY = 0.1  # of the values may be words in a column that is taken for one of numbers
 MOST_CLASSES = 100
 FEW_CLASSES = 20  # so many may well be one a row
+CLEAN = "if they are numbers, clean the column"
 ENOUGH_ROWS = 100_000  # to see whether numbers are classes
 
 
@@ -116,14 +117,14 @@ def as_number(text: pl.Series) -> pl.Series:
     return text.str.strip_chars().cast(pl.Float64, strict=False)
 
 
-def refuse_classes(name: str, levels: Sequence[Any], rows: int, describe: str) -> None:
-    """Refuse a target that has more classes than a classifier could learn."""
+def refuse_classes(name: str, levels: Sequence[Any], rows: int, describe: str, remedy: str = CLEAN) -> None:
+    """Refuse a target that has more classes than a classifier could learn; ``remedy`` is for those that are numbers."""
     if len(levels) <= MOST_CLASSES and (len(levels) <= FEW_CLASSES or 2 * len(levels) <= rows):
         return
     raise DataError(
         f"target {name!r} of {describe} has {len(levels)} different values ({levels[0]!r}, {levels[1]!r}, …) in {rows} rows, "
-        f"too many for classes (at most {MOST_CLASSES}, and half the rows); if they are numbers, clean the column and fit "
-        "squared loss (--loss squared), otherwise choose another target or derive a coarser one",
+        f"too many for classes (at most {MOST_CLASSES}, and half the rows); {remedy}; otherwise choose another target or derive "
+        "a coarser one",
         where=name,
     )
 
@@ -139,4 +140,4 @@ def refuse_numbers_as_classes(source: Source, name: str) -> None:
         rows += frame.height
         if rows >= ENOUGH_ROWS:
             break
-    refuse_classes(name, list(seen), rows, source.describe)
+    refuse_classes(name, list(seen), rows, source.describe, "to predict the numbers fit squared loss (--loss squared)")

@@ -99,7 +99,7 @@ def plan_of(model: Any) -> Plan:
     else:
         raise UsageError(
             f"a model of kind {getattr(model, 'kind', type(model).__name__)!r} predicts by more than one sum of weights times "
-            "columns, so there is no formula to export; fit, or stream with --learner gradient and a --rate",
+            "columns, so there is no formula to export; fit, or `trueline stream --learner gradient --rate 0.01`",
             where="model",
         )
     schema = getattr(model, "schema", None)

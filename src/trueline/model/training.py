@@ -76,7 +76,7 @@ def encoder_of(schema: Any, source: Any) -> Any:
         formula = Formula.from_dict(schema.formula)
     opened = open_source(source)
     schema.check_names([*opened.names, *dict(schema.derive)], opened.describe, training=True)
-    return Encoder(
+    encoder = Encoder(
         opened,
         target=schema.target,
         features=None if formula is not None else list(schema.names),
@@ -91,6 +91,8 @@ def encoder_of(schema: Any, source: Any) -> Any:
         dates=schema.formats,
         labels=True,
     )
+    encoder.again = True
+    return encoder
 
 
 def designed(schema: Any, X: np.ndarray, terms: Any) -> np.ndarray:
