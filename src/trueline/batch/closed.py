@@ -63,7 +63,7 @@ def _stacked(risk: Risk) -> np.ndarray:
     rows = np.zeros((len(held), risk.size))
     rows[np.arange(len(held)), held] = np.sqrt(risk.penalty.l2[held])
     stacked = np.vstack([X, rows])
-    risk._largest = dense.spectral_norm(stacked) ** 2 if X.size <= 1_000_000 else float("nan")
+    risk._largest = dense.spectral_norm(stacked) ** 2 if X.size <= 1_000_000 else None
     return stacked
 
 

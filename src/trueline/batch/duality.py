@@ -12,12 +12,13 @@ always in the range.
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from .. import dense, threads
 from .._jit import kernel
+from ..doubled import UNIT
 from .design import row_chunks
 
 if TYPE_CHECKING:
@@ -27,20 +28,37 @@ NO_OFFSET = np.zeros(0)
 LARGEST_PROJECTION = 1500  # free parameters that are projected by a factored Hessian; beyond, conjugate gradients
 
 
+class Dual(NamedTuple):
+    """A lower bound of the optimum, rounding already subtracted; −X̃ᵀ(c∘a) of its point; what was subtracted."""
+
+    value: float
+    z: np.ndarray | None
+    rounding: float
+
+
+NO_DUAL = Dual(-math.inf, None, 0.0)
+
+
 @kernel
 def conjugate_sum(loss, ca, y, c, offset, start, stop):
-    """Σ c·[V*(a) − a·o] over the rows of positive weight, a = ca/c; infinite outside the domain."""
-    total = 0.0
+    """(Σ c·[V*(a) − a·o], the sum of the sizes of what was added) over the rows of positive weight, a = ca/c.
+
+    Infinite outside the domain. A conjugate is itself a sum with a·y in it, so that counts as a size too.
+    """
+    total = size = 0.0
     for i in range(start, stop):
         if c[i] > 0.0:
             a = ca[i] / c[i]
             low, high = loss.slope_range(y[i])
             slack = 1e-12 * (1.0 + abs(a))
             if a < low - slack or a > high + slack:
-                return math.inf
+                return math.inf, math.inf
             a = min(max(a, low), high)
-            total += c[i] * (loss.conjugate(a, y[i]) - (a * offset[i] if offset.shape[0] > 0 else 0.0))
-    return total
+            shift = a * offset[i] if offset.shape[0] > 0 else 0.0
+            value = loss.conjugate(a, y[i])
+            total += c[i] * (value - shift)
+            size += c[i] * (abs(value) + abs(shift) + abs(a * y[i]))
+    return total, size
 
 
 @kernel
@@ -84,69 +102,94 @@ def upper_conjugate(loss, a, y, s):
 
 @kernel
 def upper_conjugate_sum(loss, ca, y, c, offset, score):
-    total = 0.0
+    """The same for a loss that has no conjugate of its own; ``score`` is where the search for each begins."""
+    total = size = 0.0
     for i in range(y.shape[0]):
         if c[i] > 0.0:
             a = ca[i] / c[i]
-            total += c[i] * (upper_conjugate(loss, a, y[i], score[i]) - (a * offset[i] if offset.shape[0] > 0 else 0.0))
-    return total
+            shift = a * offset[i] if offset.shape[0] > 0 else 0.0
+            value = upper_conjugate(loss, a, y[i], score[i])
+            total += c[i] * (value - shift)
+            size += c[i] * (abs(value) + abs(shift) + abs(a * y[i]))
+    return total, size
 
 
-def floor_value(risk: Risk) -> float:
-    """The value of the dual point a = 0, which holds whatever the penalty; −∞ where it is not known.
+def has_conjugate(loss: Any) -> bool:
+    """Whether the loss brings its own conjugate."""
+    return hasattr(loss, "conjugate") and hasattr(loss, "slope_range")
 
-    Losses with corners reach it; of a smooth loss the slopes themselves are a better dual point.
+
+def growth(n: int) -> float:
+    """What rounding may lose of a sum of n terms, as a part of the sum of their sizes.
+
+    Roundings are as good as independent, so their sum grows like √n, not n (Higham and Mary, 2019).
     """
-    if getattr(risk.loss, "smooth", False) or not (
-        hasattr(risk.loss, "conjugate") and hasattr(risk.loss, "slope_range")
-    ):
-        return -math.inf
-    zero = np.zeros(len(risk.c))
-    value = -float(conjugate_sum(risk.loss, zero, risk.y, risk.c, NO_OFFSET, 0, len(zero)))
-    return value if math.isfinite(value) else -math.inf
+    return UNIT * (8.0 + 2.0 * math.sqrt(n))
 
 
-def dual_value(risk: Risk, point: Point) -> tuple[float, np.ndarray | None]:
-    """(value, −X̃ᵀ(c∘a)) of the dual point that belongs to this point; −∞ if none was found."""
+def dual_value(risk: Risk, point: Point) -> Dual:
+    """The dual point that belongs to this point; −∞ if none was found."""
     if point.dual is not None and point.dual_z is not None:
         foretold = _finished(risk, point, point.dual, point.dual_z.copy())
-        if math.isfinite(foretold[0]):
+        if math.isfinite(foretold.value):
             return foretold
     own = point.dual if point.dual is not None and point.dual_z is None else point.slope
     return _finished(risk, point, *_balanced(risk, point, own))
 
 
-def _finished(risk: Risk, point: Point, ca: np.ndarray, z: np.ndarray) -> tuple[float, np.ndarray | None]:
+def _finished(risk: Risk, point: Point, ca: np.ndarray, z: np.ndarray) -> Dual:
     """The value of a dual point whose free parameters balance; −∞ if they do not."""
     zero = risk.penalty.free | risk.penalty.unbalanced(point.theta, z)
-    left = float(np.abs(z[zero]).max(initial=0.0))
+    left = np.abs(z[zero])
     # Slopes carry rounding of the size of what they are differences of, which the curvatures show.
-    if left > 1e-11 * absolute_sum(ca) + 1e-14 * float(point.curvature.sum()) + 1e-300:
-        return -math.inf, None
+    if left.max(initial=0.0) > 1e-11 * absolute_sum(ca) + 1e-14 * float(point.curvature.sum()) + 1e-300:
+        return NO_DUAL
+    # What is left of them counts at the optimum's own parameters, taken to be no more than twice these.
+    charge = 2.0 * float(left @ np.abs(point.theta[zero]))
     z[zero] = 0.0
     factor = risk.penalty.shrink(z)
     if factor < 1.0:
         ca, z = ca * factor, z * factor
     held = risk.penalty.conjugate(z)
     if not math.isfinite(held):
-        return -math.inf, None
-    return -_conjugates(risk, point, ca) - held, z
+        return NO_DUAL
+    total, size = _conjugates(risk, point, ca)
+    if not math.isfinite(total):
+        return NO_DUAL
+    rounding = charge + rounding_of(risk, point, mean_square(ca, risk.c), size + abs(held))
+    return Dual(-total - held - rounding, z, rounding)
 
 
-def _conjugates(risk: Risk, point: Point, ca: np.ndarray) -> float:
-    offset = NO_OFFSET if risk.offset is None else risk.offset
-    if hasattr(risk.loss, "conjugate") and hasattr(risk.loss, "slope_range"):
-        fixed = np.ascontiguousarray(offset, dtype=float)
-        return float(
-            sum(
-                threads.spread(
-                    lambda rows: conjugate_sum(risk.loss, ca, risk.y, risk.c, fixed, *rows), row_chunks(len(ca))
-                )
-            )
+def mean_square(ca: np.ndarray, c: np.ndarray) -> float:
+    """Σ c·a², of one slope a row or several."""
+    total = (ca * ca).reshape(len(c), -1).sum(axis=1)
+    return float(np.divide(total, c, out=np.zeros(len(c)), where=c > 0.0).sum())
+
+
+def rounding_of(risk: Risk, point: Point, steep: float, size: float, n: int | None = None) -> float:
+    """What rounding may have added to the dual value less the primal one: of their sums, of scores and of products.
+
+    ``steep`` is Σ c·a², ``size`` the sum of the sizes in the dual value. Scores and products with columns round in the
+    units of X as it came: a column far from 0 beside its spread loses that many digits. The root mean square of a times
+    that of a column bounds each sum of products.
+    """
+    design = risk.design
+    widths = np.append(1.0 + np.abs(design.shift) / design.scale, [1.0] * design.intercept)
+    reach = float(np.abs(point.theta).reshape(-1, len(widths)).sum(axis=0) @ widths)
+    sizes = size + abs(point.loss) + abs(point.penalty) + 2.0 * math.sqrt(steep) * reach
+    return growth(len(risk.c) if n is None else n) * sizes
+
+
+def _conjugates(risk: Risk, point: Point, ca: np.ndarray) -> tuple[float, float]:
+    """(Σ c·[V*(a) − a·o], the sum of the sizes of its terms)."""
+    offset = np.ascontiguousarray(NO_OFFSET if risk.offset is None else risk.offset, dtype=float)
+    if has_conjugate(risk.loss):
+        parts = threads.spread(
+            lambda rows: conjugate_sum(risk.loss, ca, risk.y, risk.c, offset, *rows), row_chunks(len(ca))
         )
-    return float(
-        upper_conjugate_sum(risk.loss, ca, risk.y, risk.c, np.ascontiguousarray(offset, dtype=float), point.scores)
-    )
+        return float(sum(part[0] for part in parts)), float(sum(part[1] for part in parts))
+    total, size = upper_conjugate_sum(risk.loss, ca, risk.y, risk.c, offset, point.scores)
+    return float(total), float(size)
 
 
 def _balanced(risk: Risk, point: Point, ca: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

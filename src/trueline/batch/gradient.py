@@ -128,7 +128,7 @@ def gradient(risk: Risk, start: np.ndarray, search: str = "backtracking", rate: 
     if search == "constant":
         if rate is not None:
             step = float(rate)
-        elif largest > 0.0:
+        elif largest is not None and largest > 0.0:
             step = 1.0 / largest
         else:
             search = "backtracking"

@@ -287,7 +287,7 @@ def continued(risk: Risk, steps: Callable[..., Iterator[Point]], theta: np.ndarr
         return theta
     delta = float(np.median(np.abs(risk.point(theta).scores - risk.y)))
     while delta > 2.0 * risk.loss.delta:
-        wider = dataclasses.replace(risk, loss=risk.loss._replace(delta=delta), _largest=math.nan)
+        wider = dataclasses.replace(risk, loss=risk.loss._replace(delta=delta), _largest=None, _reference=None)
         for point in itertools.islice(steps(wider, theta), STAGE):
             theta = point.theta
         delta *= 0.5
@@ -330,7 +330,7 @@ def too_long(outcome: Outcome, options: dict[str, Any]) -> str:
     if rate is None:
         return ""
     shorter = "take a smaller rate, or step='backtracking'"
-    if rate >= limit:
+    if limit is not None and rate >= limit:
         return f"the step {rate:g} is beyond 2/λ_max = {limit:.3g}: {shorter}"
     if not outcome.trace[-1].objective <= outcome.trace[0].objective or outcome.reason == "stalled":
         return f"the step {rate:g} is too long here, the objective does not fall: {shorter}"

@@ -21,7 +21,8 @@ from ..certificates.certificate import Status
 from ..certificates.optimality import GapCertificate, gap_certificate, relative_gap
 from ..errors import UsageError, nearest
 from .design import Design, row_chunks, standardised_block
-from .duality import dual_value, floor_value, solve_symmetric
+from .duality import Dual, dual_value, solve_symmetric
+from .reference import Reference, reference
 from .scaled import ScaledPenalty
 
 LONG = 20_000  # rows from which one fused reading beats separate products
@@ -78,7 +79,7 @@ class Point:
     norm: float = math.nan
     hessian: np.ndarray | None = None
     direction: np.ndarray | None = None  # −H⁻¹∇E by the Hessian of this point
-    decrement: float = math.nan  # √(gᵀH⁻¹g) by the Hessian of this point
+    decrement: float | None = None  # √(gᵀH⁻¹g) by the Hessian of this point
     finished: bool = False  # a further step would change nothing but rounding
     z: np.ndarray | None = None  # −X̃ᵀ(c∘a) of the dual point found here, and the gap it leaves: for screening
     gap: float = math.inf
@@ -100,7 +101,8 @@ class Risk:
     loss: Any
     penalty: ScaledPenalty
     offset: np.ndarray | None = None
-    _largest: float = math.nan
+    _largest: float | None = None
+    _reference: Reference | None = None
 
     @property
     def size(self) -> int:
@@ -245,19 +247,19 @@ class Risk:
             return math.inf
         return largest_eigenvalue(self.design, point.curvature)
 
-    def largest_curvature(self) -> float:
-        """λ_max of the Hessian of loss and L2 penalty together, a bound at any point; NaN where there is none.
+    def largest_curvature(self) -> float | None:
+        """λ_max of the Hessian of loss and L2 penalty together, a bound at any point; None where there is none.
 
         Gradient descent with a constant step converges when the step is below 2/λ_max; for squared loss, only then.
         """
-        if math.isnan(self._largest) and math.isfinite(self.curvature_bound):
+        if self._largest is None and math.isfinite(self.curvature_bound):
             # Of several classes each has the same penalty, and the bound holds for each.
             l2 = self.penalty.l2[: self.design.size]
             self._largest = largest_eigenvalue(self.design, self.curvature_bound * self.c, l2)
         return self._largest
 
-    def dual(self, point: Point) -> tuple[float, np.ndarray | None]:
-        """(value, −X̃ᵀ(c∘a)) of the dual point that belongs to this point."""
+    def dual(self, point: Point) -> Dual:
+        """The dual point that belongs to this point."""
         return dual_value(self, point)
 
     def gradient_in_units(self, point: Point) -> np.ndarray:
@@ -270,14 +272,16 @@ class Risk:
         raw = scale * g + (shift * constant).ravel()
         return penalty.in_units(scale).stationarity(point.theta / scale, raw)
 
-    def floor(self) -> float:
-        """−Σ c·V*(0): what no scores whatever go below, the value of the dual point 0; −∞ where it is not known."""
-        return floor_value(self)
+    def reference(self) -> Reference:
+        """The objective of the best constant and the least loss that the targets allow: what gaps are measured by."""
+        if self._reference is None:
+            self._reference = reference(self)
+        return self._reference
 
-    def null_value(self) -> float:
-        """The objective at zero parameters: the yardstick of relative gaps."""
-        scores = np.zeros(self.design.n) if self.offset is None else self.offset.copy()
-        return self.point(np.zeros(self.size), scores).objective
+    def relative_gap(self, gap: float, objective: float) -> float:
+        """The gap as a part of what there is to explain."""
+        null, saturated, *_ = self.reference()
+        return relative_gap(gap, objective, null, saturated)
 
 
 def largest_eigenvalue(design: Design, h: np.ndarray, l2: np.ndarray | None = None) -> float:
@@ -359,10 +363,10 @@ def run(
     the certificate states Newton's, by the Hessian of the point returned.
     """
     check_stop(stop)
-    started, null, saturated = time.perf_counter(), risk.null_value(), 0.0
+    started, (null, saturated, least, _) = time.perf_counter(), risk.reference()
     trace: list[Step] = []
     best: Point | None = None
-    best_dual, best_norm, last = risk.floor(), math.inf, math.inf
+    best_dual, best_norm, last = least, math.inf, math.inf
     certified = 0  # the iteration of the last dual point
     share = math.inf  # its gap over the squared norm of the gradient
     passes = risk.design.passes
@@ -371,7 +375,7 @@ def run(
     def certify(point: Point) -> None:
         nonlocal best, best_norm, best_dual, certified, share
         norm = risk.norm(point)
-        value, point.z = risk.dual(point)
+        value, point.z, _ = risk.dual(point)
         point.gap = point.objective - value
         certified, share = iteration, point.gap / norm**2 if norm > 0.0 else 0.0
         best_dual = max(best_dual, value)
@@ -395,18 +399,18 @@ def run(
         if iteration - certified >= LONGEST:
             return True
         foretold = share * risk.norm(point) ** 2
-        return not math.isfinite(foretold) or relative_gap(foretold, point.objective, null, saturated) <= tol
+        return not math.isfinite(foretold) or risk.relative_gap(foretold, point.objective) <= tol
 
     def holds(point: Point, gap: float, decrease: float) -> bool:
         """Whether the stop rule is met at this point."""
         if stop == "gap":
-            return relative_gap(gap, point.objective, null, saturated) <= tol
+            return risk.relative_gap(gap, point.objective) <= tol
         if stop == "gradient":
             return risk.norm(point) <= tol and length(risk.gradient_in_units(point)) <= tol
         if stop == "decrement":
             risk.newton_direction(point)
-            return point.decrement <= tol
-        return 0.0 <= decrease <= tol
+            return point.decrement is not None and point.decrement <= tol
+        return decrease >= 0.0 and risk.relative_gap(decrease, point.objective) <= tol
 
     try:
         for point in method:
@@ -419,10 +423,7 @@ def run(
             trace.append(Step(iteration, objective, gap, norm, risk.design.passes - passes, seconds))
             if callback is not None:
                 callback(trace[-1])
-            decrease = math.inf
-            if iteration:
-                decrease = (last - objective) / max(abs(objective), 1e-3 * abs(null), 1e-300)
-            last = objective
+            decrease, last = last - objective, objective
             if holds(point, gap, decrease):
                 ends = stop != "gap" or polish == 0 or iteration >= max_iter or point.finished
                 if best is not point and (ends or every == 1):  # where a dual point is dear, only the last has one
@@ -447,17 +448,17 @@ def run(
     assert best is not None
     if reason != stop and best is not point and status is None:
         certify(point)
-    if decrement and status is None and math.isnan(best.decrement):
+    if decrement and status is None and best.decrement is None:
         risk.newton_direction(best)
     certificate = gap_certificate(
         best.objective,
-        min(best_dual, best.objective),
+        best_dual,
         null=null,
         saturated=saturated,
         tolerance=tol,
         gradient_norm=best_norm,
         newton_decrement=best.decrement,
-        largest_step=2.0 / risk._largest if risk._largest > 0.0 else math.nan,
+        largest_step=2.0 / risk._largest if risk._largest is not None and risk._largest > 0.0 else None,
         status=status,
     )
     return Outcome(best, certificate, trace, reason)

@@ -16,7 +16,8 @@ import numpy as np
 from .. import dense
 from .._jit import kernel
 from .design import Design
-from .duality import solve_symmetric
+from .duality import NO_DUAL, Dual, mean_square, rounding_of, solve_symmetric
+from .reference import Reference
 from .risk import Point, Risk
 from .scaled import ScaledPenalty
 
@@ -158,13 +159,19 @@ class SoftmaxRisk(Risk):
         bent = p * (change - (p * change).sum(axis=1, keepdims=True)) * self.c[:, None]
         return self._back(bent) + self.penalty.l2 * v
 
-    def null_value(self) -> float:
-        return math.log(self.classes)
+    def reference(self) -> Reference:
+        """With intercepts the best constants are the logarithms of the classes' shares; the least loss is 0."""
+        theta = np.zeros((self.classes, self.design.size))
+        if not self.design.intercept:
+            return Reference(math.log(self.classes), 0.0, 0.0, theta.ravel())
+        parts = np.bincount(self.y, self.c, self.classes)
+        theta[:, -1] = np.log(np.maximum(parts, 1e-300))
+        return Reference(-float(parts[parts > 0.0] @ np.log(parts[parts > 0.0])), 0.0, 0.0, theta.ravel())
 
-    def dual(self, point: Point) -> tuple[float, np.ndarray | None]:
+    def dual(self, point: Point) -> Dual:
         ca, z = point.slope, -self.gradient(point)
         free = np.flatnonzero(self.penalty.free)
-        p = point.curvature
+        p, charge = point.curvature, 0.0
         for _ in range(4):
             if not len(free) or np.abs(z[free]).max() <= 1e-13 * np.abs(ca).sum():
                 break
@@ -177,7 +184,8 @@ class SoftmaxRisk(Risk):
             z = -self._back(ca)
         if len(free):
             if np.abs(z[free]).max() > 1e-11 * max(np.abs(ca).sum(), 1e-300):
-                return -math.inf, None
+                return NO_DUAL
+            charge = 2.0 * float(np.abs(z[free]) @ np.abs(point.theta[free]))
             z[free] = 0.0
         factor = self.penalty.shrink(z)
         ca, z = factor * ca, factor * z
@@ -185,8 +193,10 @@ class SoftmaxRisk(Risk):
         q = ca[on] / self.c[on, None]
         q[np.arange(len(q)), self.y[on]] += 1.0
         if q.min(initial=0.0) < -1e-12:
-            return -math.inf, None
-        return -float(negative_entropy(q, self.c[on])) - self.penalty.conjugate(z), z
+            return NO_DUAL
+        total, held = float(negative_entropy(q, self.c[on])), self.penalty.conjugate(z)
+        rounding = charge + rounding_of(self, point, mean_square(ca, self.c), abs(total) + abs(held))
+        return Dual(-total - held - rounding, z, rounding)
 
     def _free_hessian(self, point: Point, free: np.ndarray) -> np.ndarray:
         """The Hessian of the free parameters: of the intercepts alone it takes no pass.

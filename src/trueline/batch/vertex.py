@@ -19,6 +19,7 @@ from .risk import Point
 
 if TYPE_CHECKING:
     from .interior import Program
+    from .risk import Risk
 
 LARGEST = 1500  # unknowns of the linear conditions
 PROVEN = 1e-12  # relative gap from which a vertex is the optimum
@@ -58,12 +59,16 @@ def clean(program: Program, point: Point, theta: np.ndarray, a: np.ndarray, slac
         return point
     vertex.curvature = point.curvature
     vertex.dual = program.summed(program.c * np.clip(slopes, program.low, program.high))
-    value, _ = risk.dual(vertex)
-    if not vertex.objective - value <= PROVEN * max(abs(vertex.objective), 1e-3 * abs(risk.null_value())):
+    if not _optimal(risk, vertex):
         vertex.dual = point.dual
-        value, _ = risk.dual(vertex)
-    vertex.finished = vertex.objective - value <= PROVEN * max(abs(vertex.objective), 1e-3 * abs(risk.null_value()))
+    vertex.finished = _optimal(risk, vertex)
     return vertex
+
+
+def _optimal(risk: Risk, vertex: Point) -> bool:
+    """Whether the vertex's own dual point leaves nothing but rounding."""
+    value, _, rounding = risk.dual(vertex)
+    return risk.relative_gap(vertex.objective - value - 2.0 * rounding, vertex.objective) <= PROVEN
 
 
 def _conditions(

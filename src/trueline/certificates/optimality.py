@@ -28,7 +28,8 @@ def relative_gap(gap: float, primal: float, null: float, saturated: float) -> fl
     ``null`` is the objective of the best constant where a constant lies in the span of the columns (an intercept or a
     column of ones), else the objective at w = 0; ``saturated`` the least loss that the targets allow. The gap is
     divided by primal − saturated, but never by less than a thousandth of null − saturated: an objective that vanishes
-    at its optimum (data that are fitted exactly) has no relative accuracy. Moving or scaling the target along with the
+    at its optimum (data that are fitted exactly) has no relative accuracy. Where the least loss is not known (−∞) no
+    gap is small. Moving or scaling the target along with the
     model leaves the quotient as it is.
 
     >>> relative_gap(0.01, 0.5, null=1.0, saturated=0.0)
@@ -37,7 +38,7 @@ def relative_gap(gap: float, primal: float, null: float, saturated: float) -> fl
     0.02
     """
     scale = max(primal - saturated, FLOOR * (null - saturated))
-    if not math.isfinite(gap) or math.isnan(scale):
+    if not (math.isfinite(gap) and math.isfinite(scale)):
         return math.inf
     if scale > 0.0:
         return max(gap, 0.0) / scale
@@ -101,9 +102,9 @@ class GapCertificate(Certificate):
     dual: float = float("nan")
     gap: float = float("inf")
     relative_gap: float = float("inf")
-    gradient_norm: float = float("nan")
-    newton_decrement: float = float("nan")
-    largest_step: float = float("nan")  # constant steps below 2/λ_max of the Hessian converge
+    gradient_norm: float | None = None
+    newton_decrement: float | None = None
+    largest_step: float | None = None  # constant steps below 2/λ_max of the Hessian converge
 
     def claim(self) -> str:
         return f"objective {self.primal:.12g}, duality gap {self.gap:.2g}, relative {self.relative_gap:.2g}"

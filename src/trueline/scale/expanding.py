@@ -112,7 +112,7 @@ class Sight:
     target: np.ndarray  # mean and centred squares of the target
     schema: Any = None
     values: list[float] = dataclasses.field(default_factory=list)
-    null: float = 0.0
+    losses: np.ndarray = dataclasses.field(default_factory=lambda: np.zeros(3))  # at 0, at the least, sizes
     start: np.ndarray | None = None  # Σ weights·[1, coefficients …, intercept]
     expansion: Expansion | None = None
 
@@ -158,7 +158,7 @@ class Sight:
                 one._join(other.n, other.weight, other.mean, other.squares, other.target)
         one.schema = merged_schemas([part.schema for part in parts])
         one.values = sorted({value for part in parts for value in part.values})[:most]
-        one.null = math.fsum(part.null for part in parts)
+        one.losses = np.sum([part.losses for part in parts], axis=0)
         starts = [part.start for part in parts if part.start is not None]
         one.start = np.sum(starts, axis=0) if starts else None
         one.expansion = Expansion.merged([part.expansion for part in parts if part.n])
@@ -175,7 +175,7 @@ class Sight:
             self.weighted, "auto", (0,) * exact.LEVELS,
         )  # fmt: skip
         start = [] if self.start is None else self.start.tolist()
-        return moments, {"values": self.values, "null": self.null, "start": start, "expansion": self.expansion}
+        return moments, {"values": self.values, "losses": self.losses.tolist(), "start": start, "expansion": self.expansion}
 
 
 def solved(matrix: np.ndarray, right: np.ndarray) -> np.ndarray:

@@ -17,6 +17,7 @@ import numpy as np
 
 from .._jit import teach
 from ..batch.design import spread_rows
+from ..batch.duality import NO_OFFSET, conjugate_sum, has_conjugate, upper_conjugate_sum
 from ..batch.risk import evaluate
 from ..data.blocks import Columns
 from ..errors import DataError
@@ -62,14 +63,14 @@ class Look:
             return pickle.dumps(self._sight(number, encoder), protocol=5)
         values: set[float] = set()
         kept: list[Any] = []
-        null = 0.0
+        losses = np.zeros(3)
         room = 4 * _start_rows(len(encoder.kinds)) if plain else 0
 
         def notice(block: Any) -> None:
-            nonlocal null, room
+            nonlocal room
             _see(values, block)
             if self.loss is not None:
-                null += _loss_of_zero(self.loss, block)
+                losses[:] += _bare_losses(self.loss, block)
             if room > 0:
                 some = slice(0, room)
                 kept.append((block.X[some], block.y[some], None if block.weights is None else block.weights[some]))
@@ -84,7 +85,7 @@ class Look:
             found = None if signs is None else _solved(self.loss, [(X, signs, c)], shift, self.intercept)
             at = None if found is None else given(found[0], shift)
             start = [] if at is None else (float(c.sum()) * np.append(1.0, at)).tolist()
-        return statistic.pack(made, values=sorted(values)[: MOST_VALUES + 1], null=null, start=start)
+        return statistic.pack(made, values=sorted(values)[: MOST_VALUES + 1], losses=losses.tolist(), start=start)
 
     @property
     def _fixed(self) -> bool:
@@ -95,18 +96,18 @@ class Look:
         """What a partition of numbers sends; it is held in memory, up to a bound, to be gone through again."""
         values: set[float] = set()
         held: list[Any] = []
-        null, size = 0.0, 0
+        losses, size = np.zeros(3), 0
         sight = Sight.empty(encoder)
         for block in encoder:
             if block.weights is not None and not block.weights.any():
                 continue
             _see(values, block)
-            null += _loss_of_zero(self.loss, block)
+            losses += _bare_losses(self.loss, block)
             sight.add(block)
             if size <= HELD_BYTES:
                 held.append((block.X, block.y, block.weights))
             size += 8 * math.prod(block.X.shape)
-        sight.schema, sight.values, sight.null = encoder.schema, sorted(values)[: MOST_VALUES + 1], null
+        sight.schema, sight.values, sight.losses = encoder.schema, sorted(values)[: MOST_VALUES + 1], losses
         if held and np.isfinite(sight.squares).all():  # what overflows is refused by the whole
             whole = size <= HELD_BYTES
             point, sight.expansion = self._expanded(number, held, values, encoder.target_levels, sight, whole)
@@ -156,8 +157,8 @@ class Look:
         values = {v for one in more for v in one["values"]}
         starts = [one["start"] for one in more if one["start"]]
         start = np.sum(starts, axis=0).tolist() if len({len(one) for one in starts}) == 1 else []
-        null = math.fsum(one["null"] for one in more)
-        return statistic.merge(answers, values=sorted(values)[: MOST_VALUES + 1], null=null, start=start)
+        losses = np.sum([one["losses"] for one in more], axis=0).tolist() if more else [0.0, 0.0, 0.0]
+        return statistic.merge(answers, values=sorted(values)[: MOST_VALUES + 1], losses=losses, start=start)
 
 
 def _start_rows(columns: int) -> int:
@@ -181,14 +182,20 @@ def _joined(blocks: Sequence[Any]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     return X, y, np.concatenate([np.ones(len(rows)) if weights is None else weights for rows, _, weights in blocks])
 
 
-def _loss_of_zero(loss: Any, block: Any) -> float:
-    """Σ weights·V(y, 0); a loss of signs does not see them at 0."""
+def _bare_losses(loss: Any, block: Any) -> np.ndarray:
+    """Σ weights·V(y, 0), Σ weights·min V(y, ·) and the sizes summed in the latter; signs are not seen at 0."""
     if loss.targets == "sign":
         y, c = np.ones(1), np.array([float(len(block.y)) if block.weights is None else float(block.weights.sum())])
     else:
         y = np.ascontiguousarray(block.y, dtype=float)
         c = np.ones(len(y)) if block.weights is None else block.weights
-    return float(evaluate(loss, np.zeros(len(y)), y, c, np.empty(len(y)), np.empty(len(y)), 0, len(y)))
+    zero = np.zeros(len(y))
+    at_zero = evaluate(loss, zero, y, c, np.empty(len(y)), np.empty(len(y)), 0, len(y))
+    if has_conjugate(loss):
+        least, size = conjugate_sum(loss, zero, y, c, NO_OFFSET, 0, len(y))
+    else:
+        least, size = upper_conjugate_sum(loss, zero, y, c, NO_OFFSET, zero)
+    return np.array([at_zero, -least, size])
 
 
 def _signs(loss: Any, y: np.ndarray, values: set[float], levels: list[str]) -> np.ndarray | None:

@@ -14,13 +14,15 @@ from typing import Any
 import numpy as np
 
 from ..batch.design import Design
-from ..batch.duality import solve_symmetric
+from ..batch.duality import NO_DUAL, Dual, growth, rounding_of, solve_symmetric
 from ..batch.gradient import Patience, full_gradient, rounding
 from ..batch.methods import advised, make_penalty
 from ..batch.newton import SHARP
+from ..batch.reference import Reference
 from ..batch.risk import Point, Risk, run
 from ..certificates.certificate import Status
 from ..errors import UsageError
+from ..model.iterated import link_of
 from ..onepass.moments import Moments
 from .looking import constant
 from .passes import HEAD, Pass
@@ -37,8 +39,7 @@ class RemoteRisk(Risk):
     task: Any = None
     rows: int = 0
     margin: float = math.inf
-    duals: dict[int, tuple[float, np.ndarray | None]] = dataclasses.field(default_factory=dict)
-    null: float = math.nan
+    duals: dict[int, Dual] = dataclasses.field(default_factory=dict)
     rough: bool = False
 
     def at(
@@ -58,31 +59,28 @@ class RemoteRisk(Risk):
             point.hessian = sums[HEAD + 2 * size :].reshape(size, size).copy()
             point.hessian[np.diag_indices(size)] += self.penalty.l2
         if base is not None:
-            self.duals[id(point)] = self._dual(sums)
+            self.duals[id(point)] = self._dual(point, sums)
         return point
 
-    def _dual(self, sums: np.ndarray) -> tuple[float, np.ndarray | None]:
+    def _dual(self, point: Point, sums: np.ndarray) -> Dual:
         z = sums[HEAD + self.size : HEAD + 2 * self.size].copy()
         free = self.penalty.free
-        left = float(np.abs(z[free]).max(initial=0.0))
-        if left > 1e-11 * sums[3] + 1e-14 * sums[4] + 1e-300:
-            return -math.inf, None
+        left = np.abs(z[free])
+        if left.max(initial=0.0) > 1e-11 * sums[3] + 1e-14 * sums[4] + 1e-300:
+            return NO_DUAL
+        charge = 2.0 * float(left @ np.abs(point.theta[free]))
         z[free] = 0.0
-        value = -float(sums[2]) - self.penalty.conjugate(z)
-        return (value, z) if math.isfinite(value) else (-math.inf, None)
+        held = self.penalty.conjugate(z)
+        rounding = charge + rounding_of(self, point, float(sums[8]), float(sums[7]) + abs(held), self.rows)
+        value = -float(sums[2]) - held - rounding
+        return Dual(value, z, rounding) if math.isfinite(value) else NO_DUAL
 
     def loss_hessian(self, point: Point) -> np.ndarray:
         assert point.hessian is not None
         return point.hessian - np.diag(self.penalty.l2)
 
-    def dual(self, point: Point) -> tuple[float, np.ndarray | None]:
-        return self.duals.get(id(point), (-math.inf, None))
-
-    def null_value(self) -> float:
-        return self.null
-
-    def floor(self) -> float:
-        return -math.inf  # the rows are elsewhere
+    def dual(self, point: Point) -> Dual:
+        return self.duals.get(id(point), NO_DUAL)
 
 
 def newton(
@@ -138,7 +136,7 @@ def bounded_imbalance(risk: RemoteRisk, tol: float) -> bool:
     design, weights = risk.design, risk.penalty.l2[: risk.design.d]
     if not (weights > 0.0).all() or not ((design.scale > 1e-9) & (design.scale < 1e9)).all():
         return False
-    return float((0.5 * (1e-6 * 0.05) ** 2 / weights).sum()) <= 0.1 * tol * risk.null
+    return float((0.5 * (1e-6 * 0.05) ** 2 / weights).sum()) <= 0.1 * tol * risk.reference().null
 
 
 def far(square: float, curvature: float) -> bool:
@@ -207,7 +205,8 @@ def minimise(
         fit_intercept, total, zero,
     )  # fmt: skip
     risk = RemoteRisk(design, np.zeros(0), np.zeros(0), loss, make_penalty(penalty, design), table=table, task=task)
-    risk.null, told = told["null"] / total, told | {"mean": float(part.mean[0][d])}
+    told = told | {"mean": float(part.mean[0][d]), "squares": float(part.products[0][d, d])}
+    risk._reference = known_reference(risk, told, total, moments.n)
     inferred = not alpha and (bool(classes) or getattr(loss, "name", "") == "poisson")
     # Who asks for more than eight digits gets a job more, for a step with its own Hessian squares the error.
     always, polish = inferred or tol <= 1e-8, int(tol <= 1e-8)
@@ -243,11 +242,34 @@ def minimise(
     return Fit(coef, intercept, moments, classes, outcome.certificate, statistics)
 
 
+def known_reference(risk: RemoteRisk, told: dict[str, Any], total: float, rows: int) -> Reference:
+    """What gaps are measured by, from what the first job summed.
+
+    With an intercept the loss of the best constant follows from the target's mean where the loss is linear in the target
+    (counts) or quadratic; for Huber's the squares bound it from above. Of classes it is taken at an even share.
+    """
+    at_zero, least, size = (value / total for value in told["losses"])
+    loss, mean, variance = risk.loss, told["mean"], told["squares"] / total
+    null, theta, name = at_zero, np.zeros(risk.size), getattr(risk.loss, "name", "")
+    if risk.design.intercept:
+        if link_of(loss) == "log" and 0.0 < mean < math.inf:
+            theta[-1] = math.log(mean)
+            null = float(loss.value(theta[-1], mean))
+        elif name == "squared":
+            theta[-1], null = mean, 0.5 * variance
+        elif name == "huber":
+            theta[-1], null = mean, min(0.5 * variance, loss.delta * math.sqrt(variance))
+    if not math.isfinite(least):
+        return Reference(null, -math.inf, -math.inf, theta)
+    return Reference(null, least, least - growth(rows) * size, theta)
+
+
 def started(
     risk: RemoteRisk, told: dict[str, Any], total: float, always: bool
 ) -> tuple[Point, np.ndarray | None, np.ndarray | None]:
     """(the first point, a Hessian that is known and where it was taken), from what the job before found."""
     design, start = risk.design, told["start"]
+    null = told["losses"][0] / total  # of zero: what a start has to be better than
     first: Point | None = None
     if told.get("expansion") is not None:
         H, q, base = told["expansion"].standardised(design, total)
@@ -257,11 +279,11 @@ def started(
         away = base[list(told["expansion"].points)] - theta
         spread = float(np.einsum("ij,jk,ik->i", away, H, away).max())
         first = risk.at(theta, base, hessian=always or far(spread, curvature))
-        if first.objective < risk.null:
+        if first.objective < null:
             return first, matrix, base
     elif len(start) == design.d + 2:
         first = risk.at(design.join(np.array(start[1:-1]) / start[0], start[-1] / start[0]), hessian=True)
-    if first is None or not first.objective < risk.null:
+    if first is None or not first.objective < null:
         theta = np.zeros(design.size)
         if design.intercept:
             theta[-1] = constant(risk.loss, told["mean"])

@@ -23,7 +23,7 @@ from . import statistic
 from .tiles import CLOSE, FAR, Squares, evaluator, space, tiles, times, weighed
 
 SHORT = 256  # rows whose losses are summed one by one
-HEAD = 7  # rows, loss, conjugates, Σ|c·a|, Σ curvature at b, smallest margin, Σ curvature
+HEAD = 9  # rows, loss, conjugates, Σ|c·a|, Σ curvature at b, smallest margin, Σ curvature, sizes of conjugates, Σ c·a²
 
 
 @dataclasses.dataclass(frozen=True)
@@ -131,9 +131,12 @@ class Pass:
                     continue
                 ca = slopes[-1] + curves[1] * (scores[0] - scores[-1])
                 if conjugates:
-                    sums[2] += conjugate_sum(self.loss, ca, targets, weights, NO_OFFSET, 0, n)
+                    found = conjugate_sum(self.loss, ca, targets, weights, NO_OFFSET, 0, n)
                 else:
-                    sums[2] += upper_conjugate_sum(self.loss, ca, targets, weights, NO_OFFSET, scores[-1])
+                    found = upper_conjugate_sum(self.loss, ca, targets, weights, NO_OFFSET, scores[-1])
+                sums[2] += found[0]
+                sums[7] += found[1]
+                sums[8] += float(np.divide(ca * ca, weights, out=np.zeros(n), where=weights > 0.0).sum())
                 sums[3] += float(np.abs(ca).sum())
                 sums[4] += float(curves[1].sum())
                 gradients[1] -= weighed(ca, tile, self.shift, size)
