@@ -87,7 +87,8 @@ def test_the_default_constant_step_converges(loss, kind):
         "poisson": rng.poisson(np.exp(s)), "gamma": rng.gamma(2.0, np.exp(s)) + 0.01, "tweedie": rng.poisson(np.exp(s)),
     }.get(loss, s + rng.normal(size=len(X)))  # fmt: skip
     options = {} if kind == "dependent" else {"penalty": "l2", "alpha": 0.01}
-    assert solved(X, y, loss, method="gradient", step="constant", tol=1e-5, max_iter=20_000, **options).proven
+    solution = solved(X, y, loss, method="gradient", step="constant", tol=1e-5, max_iter=20_000, **options)
+    assert solution.certificate.reached  # a gap of 1e-5 was asked for, and only 1e-6 would be a proof
 
 
 def test_a_step_that_is_too_long_without_a_bound_is_named_too():

@@ -69,6 +69,7 @@ class Design:
         self.passes = 0.0
         self.shift = np.zeros(self.d)
         self.scale = np.ones(self.d)
+        self.level = 0.0  # the intercept's origin: a constant that was taken off the targets
         self._root_mean_square: np.ndarray | None = None
         if standardise:
             self._measure(weights, centre and intercept and not self.sparse)
@@ -113,6 +114,11 @@ class Design:
 
     def split(self, theta: np.ndarray) -> tuple[np.ndarray, float]:
         """(coefficients, intercept) in the user's units."""
+        coef, constant = self.own_units(theta)
+        return coef, self.level + constant
+
+    def own_units(self, theta: np.ndarray) -> tuple[np.ndarray, float]:
+        """(coefficients, intercept) for X as it is and targets without their level."""
         coef = theta[: self.d] / self.scale
         return coef, float(theta[self.d] - self.shift @ coef) if self.intercept else 0.0
 
@@ -121,7 +127,7 @@ class Design:
         theta = np.zeros(self.size)
         theta[: self.d] = coef * self.scale
         if self.intercept:
-            theta[self.d] = intercept + self.shift @ coef
+            theta[self.d] = (intercept - self.level) + self.shift @ coef
         return theta
 
     # products with the standardised matrix
@@ -129,7 +135,7 @@ class Design:
     def scores(self, theta: np.ndarray) -> np.ndarray:
         """X̃θ."""
         self.passes += 1.0
-        coef, intercept = self.split(theta)
+        coef, intercept = self.own_units(theta)
         out = self._times(coef)
         out += intercept if self.intercept else 0.0
         return out

@@ -43,7 +43,7 @@ NO_DUAL = Dual(-math.inf, None, 0.0)
 def conjugate_sum(loss, ca, y, c, offset, start, stop):
     """(Σ c·[V*(a) − a·o], the sum of the sizes of what was added) over the rows of positive weight, a = ca/c.
 
-    Infinite outside the domain. A conjugate is itself a sum with a·y in it, so that counts as a size too.
+    Infinite outside the domain. The terms inside a conjugate are no larger than it and the loss together.
     """
     total = size = 0.0
     for i in range(start, stop):
@@ -57,7 +57,7 @@ def conjugate_sum(loss, ca, y, c, offset, start, stop):
             shift = a * offset[i] if offset.shape[0] > 0 else 0.0
             value = loss.conjugate(a, y[i])
             total += c[i] * (value - shift)
-            size += c[i] * (abs(value) + abs(shift) + abs(a * y[i]))
+            size += c[i] * (abs(value) + abs(shift))
     return total, size
 
 
@@ -110,7 +110,7 @@ def upper_conjugate_sum(loss, ca, y, c, offset, score):
             shift = a * offset[i] if offset.shape[0] > 0 else 0.0
             value = upper_conjugate(loss, a, y[i], score[i])
             total += c[i] * (value - shift)
-            size += c[i] * (abs(value) + abs(shift) + abs(a * y[i]))
+            size += c[i] * (abs(value) + abs(shift))
     return total, size
 
 

@@ -19,6 +19,7 @@ from ..parts.penalties import L1, L2, Box, ElasticNet, GroupL1, NonNegative, Not
 from . import closed, coordinate, dualcoordinate, gradient, interior, newton, orthant, proximal
 from .blocks import block
 from .design import Design
+from .reference import LOG_MEAN
 from .risk import Outcome, Point, Risk, check_stop, run
 from .scaled import ScaledPenalty
 from .separation import separation
@@ -245,6 +246,8 @@ def solve(
     refuse_options(method, risk, stop, options)
     steps = dualcoordinate.steps if method == "coordinate" and not differentiable(risk.loss) else chosen.steps
     theta = np.zeros(risk.size) if start is None else start
+    if getattr(risk.loss, "name", "") in LOG_MEAN and not theta.any():
+        theta = risk.reference().theta  # the best constant: exp has no use for steps from 0 towards large counts
     theta = np.clip(theta, risk.penalty.lower, risk.penalty.upper)
     if "curvature" in chosen.needs or method == "coordinate":
         theta = continued(risk, steps, theta)
@@ -307,7 +310,7 @@ def advised(
     if separated:
         text = f"{separated}; add an L2 penalty or drop the columns that separate"
         status = Status.DEGENERATE
-    elif status is Status.NOT_PROVEN or (outcome.reason in ("iterations", "stalled") and stop != "gap"):
+    elif (status is Status.NOT_PROVEN and not certificate.reached) or (outcome.reason in ("iterations", "stalled") and stop != "gap"):
         remedy = too_long(outcome, options or {}) or {
             "iterations": "allow more iterations (max_iter), another method (method='auto') or a looser tol",
             "stalled": "rounding stops this method here: loosen tol or try method='auto'",

@@ -9,10 +9,13 @@ import numpy as np
 from ..data.refusals import refuse_values
 from ..data.rounding import refuse_integers, refuse_masked
 from ..errors import DataError, UsageError
+from ..parts.residuals import Absolute, EpsilonInsensitive, Huber, Power, Quantile, Squared
 from .design import Design, is_sparse
 from .methods import make_penalty
 from .products import canonical
 from .risk import Risk
+
+RESIDUAL = (Squared, Absolute, Huber, Quantile, EpsilonInsensitive, Power)  # losses of target less score alone
 
 
 def as_matrix(X: Any, *, checked: bool = False) -> Any:
@@ -164,4 +167,9 @@ def build(
         intercept_l1=intercept_l1,
         intercept_l2=intercept_l2,
     )
+    if intercept and type(loss) in RESIDUAL and made.free[-1]:
+        # Digits go to what the intercept does not explain: targets at 10⁹ cost none of them.
+        left = targets if offset is None else targets - offset
+        design.level = float(weights @ left) if isinstance(loss, Squared) else float(np.median(left))
+        targets = np.ascontiguousarray(targets - design.level)
     return Risk(design, targets, weights, loss, made, offset)

@@ -5,8 +5,9 @@ equal to the target for counts. Of a user's loss without a conjugate the minimum
 and bounded by tangents; where no slope of 0 is found the least loss is not known (−∞), and no gap is ever small
 against it: such a result is never proven.
 
-``null`` lets only one direction move: parameters that give every row the same score (the intercept, a column of ones,
-columns of 0 and 1 that sum to 1). Where there is no such direction it is the objective at zero parameters.
+``null`` is the loss of the best constant score where some parameters give every row the same score (the intercept, a
+column of ones, columns of 0 and 1 that sum to 1), and that of scores of 0 beside the offset where none do. No penalty is
+counted in it.
 """
 
 from __future__ import annotations
@@ -54,17 +55,15 @@ def value_and_slope(loss, y, c, offset, constant):
 def reference(risk: Risk) -> Reference:
     """The two values, and where the best constant lies."""
     saturated, least = saturated_loss(risk)
-    base = np.clip(np.zeros(risk.size), risk.penalty.lower, risk.penalty.upper)
-    direction = None if base.any() else constant_direction(risk)
     offset = NO_OFFSET if risk.offset is None else np.ascontiguousarray(risk.offset, dtype=float)
-    if direction is None:
-        scores = None if base.any() else (np.zeros(risk.design.n) if risk.offset is None else risk.offset.copy())
-        return Reference(risk.point(base, scores).objective, saturated, least, base)
-    low, high = _room(direction, risk.penalty.lower, risk.penalty.upper)
     y, c = risk.y, risk.c
     if getattr(risk.loss, "targets", "") == "sign" and not len(offset):
         y, c = np.array([-1.0, 1.0]), np.array([c[y < 0.0].sum(), c[y > 0.0].sum()])
-    found, value = best_constant(risk.loss, y, c, offset, risk.penalty, direction, low, high)
+    direction = constant_direction(risk)
+    if direction is None:
+        value = float(value_and_slope(risk.loss, y, c, offset, 0.0)[0])
+        return Reference(value, saturated, least, np.zeros(risk.size))
+    found, value = best_constant(risk.loss, y, c, offset)
     return Reference(value, saturated, least, found * direction)
 
 
@@ -82,16 +81,10 @@ def saturated_loss(risk: Risk) -> tuple[float, float]:
 
 def constant_direction(risk: Risk) -> np.ndarray | None:
     """Parameters that give every row of positive weight a score of 1; None where none were found."""
-    design, penalty = risk.design, risk.penalty
-    direction = np.zeros(design.size)
-    if design.intercept:
-        direction[-1] = 1.0
-        return direction
+    if risk.design.intercept:
+        return np.append(np.zeros(risk.design.d), 1.0)
     for candidate in _candidates(risk):
-        held = candidate != 0.0
-        if any(held[group].any() for group in penalty.groups) or (penalty.part is not None and held.any()):
-            continue
-        scores = design.scores(candidate)
+        scores = risk.design.scores(candidate)
         if np.abs(scores - 1.0)[risk.c > 0.0].max(initial=0.0) <= CONSTANT:
             return candidate
     return None
@@ -114,67 +107,44 @@ def _candidates(risk: Risk) -> Any:
         yield solve_symmetric(design.hessian(c), means)
 
 
-def _room(direction: np.ndarray, lower: np.ndarray, upper: np.ndarray) -> tuple[float, float]:
-    """The factors of a direction that bounds leave."""
-    low, high = -math.inf, math.inf
-    for d, least, most in zip(*(v[direction != 0.0] for v in (direction, lower, upper)), strict=True):
-        ends = sorted((float(least / d), float(most / d)))
-        low, high = max(low, ends[0]), min(high, ends[1])
-    return low, high
-
-
-def best_constant(
-    loss: Any, y: np.ndarray, c: np.ndarray, offset: np.ndarray, penalty: Any, direction: np.ndarray,
-    low: float = -math.inf, high: float = math.inf,
-) -> tuple[float, float]:  # fmt: skip
-    """(the factor of ``direction`` with the least objective, that objective), by the sign of the slope.
+def best_constant(loss: Any, y: np.ndarray, c: np.ndarray, offset: np.ndarray) -> tuple[float, float]:
+    """(the constant score with the least loss, that loss), by the sign of the slope.
 
     Where the slope never changes its sign (one class alone, counts of 0) the least value seen stands.
     """
-    l1, l2 = float(penalty.l1 @ np.abs(direction)), float(penalty.l2 @ direction**2)
 
     def at(t: float) -> tuple[float, float]:
         try:
             value, slope = value_and_slope(loss, y, c, offset, t)
-        except OverflowError:  # a user's loss that is not compiled
-            value, slope = math.inf, math.copysign(math.inf, t)
-        value, slope = value + l1 * abs(t) + 0.5 * l2 * t * t, slope + l1 * np.sign(t) + l2 * t
+        except OverflowError:
+            value = slope = math.nan
         return (float(value), float(slope)) if value == value else (math.inf, math.copysign(math.inf, t))
 
-    start = min(max(_guess(loss, y, c, offset), low), high)
-    best, (value, slope) = start, at(start)
-    if slope == 0.0 or (l1 > 0.0 and start == 0.0 and abs(slope) <= l1):
-        return best, value
-    ends, slopes, width = [start, start], [slope, slope], max(1e-3 * abs(start), 1e-3)
-    side = int(slope < 0.0)  # the end that still has to be found
-    for _ in range(80):
-        new = min(max(start + (width if side else -width), low), high)
+    best = _guess(loss, y, c, offset)
+    value, slope = at(best)
+    ends, slopes = [best, best], [slope, slope]
+    side, width = int(slope < 0.0), max(1e-3 * abs(best), 1e-3)  # which end has still to be found, and how far off
+    while slope != 0.0 and width < 1e30:
+        new = ends[side] + (width if side else -width)
         here = at(new)
         best, value = (new, here[0]) if here[0] < value else (best, value)
-        ends[side], slopes[side] = new, here[1]
-        if here[1] == 0.0 or (here[1] > 0.0) == bool(side) or new in (low, high):
+        if (here[1] > 0.0) == bool(side) or here[1] == 0.0:
+            ends[side], slopes[side] = new, here[1]
             break
-        ends[1 - side], slopes[1 - side] = new, here[1]
-        width *= 4.0
-        if width > 1e30:
-            return best, value
-    previous = math.inf
-    for _ in range(200):
-        a, b = ends
-        # By convexity nothing between the ends is lower than where their tangents meet.
-        if not b - a > 4e-16 * max(abs(a), abs(b)) or slopes[0] >= 0.0 or slopes[1] <= 0.0:
+        ends, slopes, width = [new, new], [here[1], here[1]], 4.0 * width
+    for turn in range(100):
+        (a, b), (falling, rising) = ends, slopes
+        if not (falling < 0.0 < rising and b - a > 4e-16 * max(abs(a), abs(b))):
             break
-        secant = a - slopes[0] * (b - a) / (slopes[1] - slopes[0]) if math.isfinite(slopes[1] - slopes[0]) else math.nan
-        new = secant if a < secant < b and b - a < 0.5 * previous else 0.5 * (a + b)
-        previous = b - a
+        # Every other step halves, since chords alone may creep; by convexity nothing between is below the tangents.
+        chord = (a * rising - b * falling) / (rising - falling)
+        new = chord if turn % 2 and a < chord < b else 0.5 * (a + b)
         here = at(new)
         best, value = (new, here[0]) if here[0] < value else (best, value)
-        if here[1] == 0.0 or min(abs(here[1]), max(-slopes[0], slopes[1])) * (b - a) <= 1e-15 * abs(value):
+        if here[1] == 0.0 or min(abs(here[1]), rising, -falling) * (b - a) <= 1e-14 * abs(value):
             break
         side = int(here[1] > 0.0)
         ends[side], slopes[side] = new, here[1]
-    if low <= 0.0 <= high and (zero := at(0.0)[0]) <= value:
-        best, value = 0.0, zero
     return best, value
 
 

@@ -19,6 +19,7 @@ from .. import dense, threads
 from .._jit import kernel
 from ..certificates.certificate import Status
 from ..certificates.optimality import GapCertificate, gap_certificate, relative_gap
+from ..doubled import UNIT
 from ..errors import UsageError, nearest
 from .design import Design, row_chunks, standardised_block
 from .duality import Dual, dual_value, solve_symmetric
@@ -27,6 +28,7 @@ from .scaled import ScaledPenalty
 
 LONG = 20_000  # rows from which one fused reading beats separate products
 BLOCK_ENTRIES = 100_000
+SEEN = 1e-12  # of an objective: changes that a certificate states
 LONGEST = 50  # iterations after which a dual point is formed whatever the gradient says: Ctrl-C keeps the last one
 
 
@@ -151,7 +153,7 @@ class Risk:
                 self.hessian(point)
             return point
         design.passes += 1.0
-        coef, constant = design.split(theta)
+        coef, constant = design.own_units(theta)
         scores, slope, curvature = np.empty(design.n), np.empty(design.n), np.empty(design.n)
 
         def share(rows: tuple[int, int]) -> tuple[float, np.ndarray, np.ndarray]:
@@ -277,6 +279,18 @@ class Risk:
         if self._reference is None:
             self._reference = reference(self)
         return self._reference
+
+    def as_returned(self, point: Point) -> Point:
+        """The point of the parameters as the user gets them, where rounding beside a far level may show.
+
+        An intercept of 10⁹ is known to 10⁻⁷, and that is what predicts; the objective stated is that of its own.
+        """
+        design = self.design
+        if not design.level or UNIT * abs(design.level) * float(np.abs(point.slope).sum()) <= SEEN * point.objective:
+            return point
+        returned = self.point(design.join(*design.split(point.theta)))
+        returned.decrement, returned.gap, returned.z = point.decrement, point.gap, point.z
+        return returned
 
     def relative_gap(self, gap: float, objective: float) -> float:
         """The gap as a part of what there is to explain."""
@@ -450,6 +464,9 @@ def run(
         certify(point)
     if decrement and status is None and best.decrement is None:
         risk.newton_direction(best)
+    returned = risk.as_returned(best)
+    if returned is not best:
+        best, best_norm = returned, risk.norm(returned)
     certificate = gap_certificate(
         best.objective,
         best_dual,

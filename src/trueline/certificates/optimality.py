@@ -19,6 +19,7 @@ PROVEN_GAP = (
 PROVEN_RESIDUAL = 1e-6  # of its eigenvalue: the longest residual of a principal component that is called a proof
 FLOOR = 1e-3
 COLUMNS_NAMED = 20
+LOOSE = f"the gap is within the tolerance {{:g}} that was asked for, but a proof takes {PROVEN_GAP:g}: lower tol for one"
 ROUNDED = 1e-15  # of the objective: a gap that rounding alone can leave
 
 
@@ -105,6 +106,12 @@ class GapCertificate(Certificate):
     gradient_norm: float | None = None
     newton_decrement: float | None = None
     largest_step: float | None = None  # constant steps below 2/λ_max of the Hessian converge
+    tolerance: float = PROVEN_GAP  # the relative gap that was asked for
+
+    @property
+    def reached(self) -> bool:
+        """Whether the gap is what was asked for, be it a proof or not."""
+        return self.gap >= 0.0 and self.relative_gap <= self.tolerance
 
     def claim(self) -> str:
         return f"objective {self.primal:.12g}, duality gap {self.gap:.2g}, relative {self.relative_gap:.2g}"
@@ -144,10 +151,15 @@ def gap_certificate(
     """
     gap = primal - dual if math.isfinite(primal) and math.isfinite(dual) else math.inf
     relative = relative_gap(gap, primal, null, saturated)
-    reached = gap >= 0.0 and relative <= min(tolerance, PROVEN_GAP)
-    if status is None or (status is Status.PROVEN and not reached):
-        status = Status.PROVEN if reached else Status.NOT_PROVEN
-    return GapCertificate(status=status, primal=primal, dual=dual, gap=gap, relative_gap=relative, **fields)
+    proves = gap >= 0.0 and relative <= min(tolerance, PROVEN_GAP)
+    if status is None or (status is Status.PROVEN and not proves):
+        status = Status.PROVEN if proves else Status.NOT_PROVEN
+    made = GapCertificate(
+        status=status, primal=primal, dual=dual, gap=gap, relative_gap=relative, tolerance=tolerance, **fields
+    )
+    if status is Status.NOT_PROVEN and made.reached and not made.advice:
+        made = dataclasses.replace(made, advice=LOOSE.format(tolerance))
+    return made
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

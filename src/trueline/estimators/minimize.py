@@ -255,7 +255,8 @@ def _solved(
             refuse_options(method, risk, rules["stop"], named)
         searched = {name: value for name, value in named.items() if name != "start"}
         outcome, method, why = solve(risk, method, start=start, **searched, **rules)
-    if outcome.certificate.advice:  # not proven, or proven though the stop rule was not met
+    # not proven, or proven though the stop rule was not met; a gap that was asked for is no news
+    if outcome.certificate.advice and (outcome.certificate.proven or not outcome.certificate.reached):
         warn_caller(outcome.certificate.advice, NotProvenWarning)
     coef, constant = risk.design.split(outcome.point.theta)
     coef = np.where(outcome.point.theta[: risk.design.d] == 0.0, 0.0, coef)

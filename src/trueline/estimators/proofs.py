@@ -26,7 +26,9 @@ class NotProvenWarning(ConvergenceWarning):
 
 
 def warn_unproven(certificate: Any, name: str = "") -> None:
-    """Warn of a certificate that proves nothing, or not as much as was asked for."""
+    """Warn of a certificate that proves nothing, or not as much as was asked for; a gap that was asked for is no news."""
     status = getattr(certificate, "status", None)
+    if status is Status.NOT_PROVEN and getattr(certificate, "reached", False):
+        return
     if status in (Status.NOT_PROVEN, Status.DEGENERATE):
         warn_caller(f"{name}: {certificate}" if name else certificate.advice or str(certificate), NotProvenWarning)

@@ -126,13 +126,13 @@ def steepness(out: Claims, p: Problem) -> None:
         away = np.abs(1 - p.t * s if p.loss == "hinge" else s - p.t)
         unsure = away <= 4e-15 * ((np.abs(p.Z) + 2.0 * np.abs(p.shift)) @ np.abs(p.W[:, 0]) + np.abs(p.t))
         rounding += 2.0 * float(np.linalg.norm(np.abs(B).T @ (p.c * unsure)))
-    if not math.isnan(proof.gradient_norm):  # beyond 65,536 rows the solver measures its columns on a sample
+    if proof.gradient_norm is not None:  # beyond 65,536 rows the solver measures its columns on a sample
         out.near("gradient_norm", steep, 1.0, rounding + (1e-6 if n <= 65_536 else 0.5) * steep)
-    if not math.isnan(proof.newton_decrement):
+    if proof.newton_decrement is not None:
         primal = float(p.c @ value + (p.l1 @ np.abs(p.W) + 0.5 * p.l2 @ p.W**2).sum())
         zero = float(p.c @ loss_of(p.loss, p.f, 0.0 * s, p.t)[0])
         _decrement(out, p, g + L1 * np.sign(V), curve, rounding, max(abs(primal), 1e-3 * abs(zero)))
-    if not math.isnan(proof.largest_step):
+    if proof.largest_step is not None:
         most = 0.5 if p.loss == "softmax" else CURVE.get(p.loss, 1.0)
         top = float(np.linalg.eigvalsh(most * (B * p.c[:, None]).T @ B + np.diag(L2[:, 0]))[-1])
         out.near("largest_step", 2.0 / top, 0.01)
