@@ -310,7 +310,9 @@ def advised(
     if separated:
         text = f"{separated}; add an L2 penalty or drop the columns that separate"
         status = Status.DEGENERATE
-    elif (status is Status.NOT_PROVEN and not certificate.reached) or (outcome.reason in ("iterations", "stalled") and stop != "gap"):
+    elif (status is Status.NOT_PROVEN and not certificate.reached) or (
+        outcome.reason in ("iterations", "stalled") and stop != "gap"
+    ):
         remedy = too_long(outcome, options or {}) or {
             "iterations": "allow more iterations (max_iter), another method (method='auto') or a looser tol",
             "stalled": "rounding stops this method here: loosen tol or try method='auto'",

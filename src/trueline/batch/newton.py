@@ -154,7 +154,13 @@ def irls(risk: Risk, start: np.ndarray, search: str = "backtracking", rate: floa
 def sampled_start(risk: Risk, start: np.ndarray) -> np.ndarray:
     """Newton's answer on a tenth of the rows: most of the way for a tenth of the reading."""
     n = risk.design.n
-    if type(risk) is not Risk or n < SAMPLE_FROM or risk.size > 500 or risk.design.sparse or start[: risk.design.d].any():
+    if (
+        type(risk) is not Risk
+        or n < SAMPLE_FROM
+        or risk.size > 500
+        or risk.design.sparse
+        or start[: risk.design.d].any()
+    ):
         return start
     # Two sizes: the small one finds the neighbourhood, one step on the larger one its middle.
     for share, steps in ((31, 8), (5, 1)):

@@ -195,7 +195,8 @@ class SoftmaxRisk(Risk):
         if q.min(initial=0.0) < -1e-12:
             return NO_DUAL
         total, held = float(negative_entropy(q, self.c[on])), self.penalty.conjugate(z)
-        rounding = charge + rounding_of(self, point, mean_square(ca, self.c), abs(total) + abs(held))
+        # The own class's share is 1 less the others', rounded in units of 1.
+        rounding = charge + rounding_of(self, point, mean_square(ca, self.c), 1.0 + abs(total) + abs(held))
         return Dual(-total - held - rounding, z, rounding)
 
     def _free_hessian(self, point: Point, free: np.ndarray) -> np.ndarray:

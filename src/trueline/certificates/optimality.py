@@ -19,7 +19,9 @@ PROVEN_GAP = (
 PROVEN_RESIDUAL = 1e-6  # of its eigenvalue: the longest residual of a principal component that is called a proof
 FLOOR = 1e-3
 COLUMNS_NAMED = 20
-LOOSE = f"the gap is within the tolerance {{:g}} that was asked for, but a proof takes {PROVEN_GAP:g}: lower tol for one"
+LOOSE = (
+    f"the gap is within the tolerance {{:g}} that was asked for, but a proof takes {PROVEN_GAP:g}: lower tol for one"
+)
 ROUNDED = 1e-15  # of the objective: a gap that rounding alone can leave
 
 

@@ -45,7 +45,10 @@ class Logistic(NamedTuple):
 
     def conjugate(self, slope, y):
         p = -slope * y
-        return entropy_term(p) + entropy_term(1.0 - p) if 0.0 <= p <= 1.0 else math.inf
+        if not 0.0 <= p <= 1.0:
+            return math.inf
+        # 1 − p would forget a p below 10⁻¹⁶, and with it the conjugate's own size.
+        return entropy_term(p) + ((1.0 - p) * math.log1p(-p) if p < 1.0 else 0.0)
 
     def slope_range(self, y):
         return min(0.0, -y), max(0.0, -y)

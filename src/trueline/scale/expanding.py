@@ -175,7 +175,12 @@ class Sight:
             self.weighted, "auto", (0,) * exact.LEVELS,
         )  # fmt: skip
         start = [] if self.start is None else self.start.tolist()
-        return moments, {"values": self.values, "losses": self.losses.tolist(), "start": start, "expansion": self.expansion}
+        return moments, {
+            "values": self.values,
+            "losses": self.losses.tolist(),
+            "start": start,
+            "expansion": self.expansion,
+        }
 
 
 def solved(matrix: np.ndarray, right: np.ndarray) -> np.ndarray:
