@@ -20,6 +20,7 @@ REFUSED = "refused"
 CHANGES = "changes the result"  # as the JSON says it
 WRITES = "writes a file"
 SILENT = "changes what is printed"
+ACCEPTS = "takes what is refused without it"
 NEEDED = "needed by every call"
 
 
@@ -38,6 +39,11 @@ def folder(tmp_path_factory):
     frame = frame.with_columns(sold=pl.when(pl.col("y") > 0).then(pl.lit("yes")).otherwise(pl.lit("no")))
     frame.write_csv(made / "t.csv")
     frame.write_parquet(made / "t.parquet")
+    frame.write_csv(made / "bars.csv", separator="|")
+    frame.write_csv(made / "decimals.csv", separator=";", decimal_comma=True)
+    gaps = pl.Series(np.arange(n) % 9 == 4)
+    frame.with_columns(x=pl.when(~gaps).then(pl.col("x"))).write_csv(made / "gaps.csv")
+    frame.with_columns(kind=pl.lit("c")).write_csv(made / "levels.csv")
     lines = [f"{1 if s == 'yes' else -1} |f x:{a} z:{b}" for a, b, s in zip(x, z, frame["sold"])]
     (made / "t.vw").write_text("\n".join(lines) + "\n")
     table, text = str(made / "t.csv"), str(made / "t.vw")
@@ -66,9 +72,9 @@ def judged(capsys, folder, command, option, value, expected, before=()):
     flag = (
         "--format" if option == "form" else f"--no-{plain}" if option in ("certificate", "intercept") else f"--{plain}"
     )
-    path = folder / "written"
+    path = folder / (value if expected == WRITES and value != "PATH" else "written")
     path.unlink(missing_ok=True)
-    given = [flag] if value is True else [flag, str(path) if value == "PATH" else value]
+    given = [flag] if value is True else [flag, str(path) if expected == WRITES else value]
     code, result, err = outcome(capsys, folder, [*command, *before], *given)
     if expected == REFUSED:
         assert code == 2 and flag.removeprefix("--").removeprefix("no-") in err.replace("_", "-"), (option, code, err)
@@ -76,6 +82,8 @@ def judged(capsys, folder, command, option, value, expected, before=()):
     assert code == 0, (option, err)
     if expected == WRITES:
         assert path.exists(), option
+    elif expected == ACCEPTS:
+        assert outcome(capsys, folder, [*command, *before])[0] == 3, option
     elif expected in (CHANGES, SILENT):
         _, other, _ = outcome(capsys, folder, [*command, *before])
         assert result != other, option
@@ -225,52 +233,77 @@ def test_what_does_not_apply_is_refused_by_name(option, arguments, folder, capsy
     assert code == 2 and option in err, err
 
 
-# (command, what every call has, option: value) of options that must show in the result.
+# Of each command (what every call has, option: (value, what is expected of it, another call where that is needed)).
 SHOWN = {
     "compare": (
         compare,
         ["compare", "t.csv", "-t", "y", "--features", "x,z", "--json"],
         {
-            "where": "z > 0",
-            "missing": None,
-            "intercept": True,
-            "folds": "4",
-            "features": None,
-            "derive": None,
-            "report": "PATH",
-            "plot": None,
+            "data": NEEDED,
+            "target": ("w", CHANGES),
+            "features": ("x", CHANGES),
+            "where": ("z > 0", CHANGES),
+            "derive": ("q=x*x", CHANGES, ["compare", "t.csv", "-t", "y", "--json"]),
+            "missing": ("drop", CHANGES, ["compare", "gaps.csv", "-t", "y", "--missing", "mean", "--json"]),
+            "intercept": (True, CHANGES),
+            "folds": ("4", CHANGES),
+            "report": ("written.html", WRITES),
+            "plot": ("written.png", WRITES),
+            "json": (True, SILENT, ["compare", "t.csv", "-t", "y", "--features", "x", "--folds", "2"]),
+            "separator": ("|", ACCEPTS, ["compare", "bars.csv", "-t", "y", "--features", "x", "--json"]),
+            "decimal": (",", ACCEPTS, ["compare", "decimals.csv", "-t", "y", "--features", "x", "--json"]),
         },
     ),
     "predict": (
         predict,
         ["predict", "linear.tl", "t.csv"],
         {
-            "output": None,
-            "interval": "0.9",
-            "keep": "y",
-            "where": "z > 0",
-            "missing": None,
-            "unseen": None,
-            "json": True,
+            "model": NEEDED,
+            "data": NEEDED,
+            "output": ("written.csv", WRITES),
+            "interval": ("0.9", CHANGES),
+            "keep": ("y", CHANGES),
+            "where": ("z > 0", CHANGES),
+            "missing": ("drop", ACCEPTS, ["predict", "linear.tl", "gaps.csv"]),
+            "unseen": ("ignore", ACCEPTS, ["predict", "linear.tl", "levels.csv"]),
+            "json": (True, SILENT),
+            "separator": ("|", ACCEPTS, ["predict", "linear.tl", "bars.csv"]),
+            "decimal": (",", ACCEPTS, ["predict", "linear.tl", "decimals.csv"]),
         },
     ),
     "evaluate": (
         evaluate,
         ["evaluate", "linear.tl", "t.csv", "--json"],
-        {"target": "z", "weights": "w", "where": "z > 0", "missing": None, "unseen": None},
+        {
+            "model": NEEDED,
+            "data": NEEDED,
+            "target": ("z", CHANGES),
+            "weights": ("w", CHANGES),
+            "where": ("z > 0", CHANGES),
+            "missing": ("drop", ACCEPTS, ["evaluate", "linear.tl", "gaps.csv", "--json"]),
+            "unseen": ("ignore", ACCEPTS, ["evaluate", "linear.tl", "levels.csv", "--json"]),
+            "json": (True, SILENT, ["evaluate", "linear.tl", "t.csv"]),
+            "separator": ("|", ACCEPTS, ["evaluate", "linear.tl", "bars.csv", "--json"]),
+            "decimal": (",", ACCEPTS, ["evaluate", "linear.tl", "decimals.csv", "--json"]),
+        },
     ),
 }
 
 
 @pytest.mark.parametrize("name", SHOWN)
-def test_the_other_commands_show_what_their_options_say(name, folder, capsys):
-    function, words, shown = SHOWN[name]
-    command = [str(folder / word) if word.startswith(("t.", "linear.")) else word for word in words]
-    beside = {"data", "model", "target", "json", "separator", "decimal"}
-    assert {*declared(function)} - beside <= {*shown}, "a new option needs a line here"
-    for option, value in shown.items():
-        if value is not None:
-            judged(capsys, folder, command, option, value, WRITES if value == "PATH" else CHANGES)
+def test_the_table_has_every_option_of_the_other_commands(name):
+    function, _, shown = SHOWN[name]
+    assert {*shown} == {*declared(function)}, f"a new option of {name} needs a line here"
+
+
+@pytest.mark.parametrize(
+    ("name", "option"), [(name, one) for name, (_, _, shown) in SHOWN.items() for one in shown if shown[one] != NEEDED]
+)
+def test_the_other_commands_show_what_their_options_say(name, option, folder, capsys):
+    _, words, shown = SHOWN[name]
+    value, expected, *other = shown[option]
+    words = [str(folder / word) if word.endswith((".csv", ".tl")) else word for word in (other[0] if other else words)]
+    judged(capsys, folder, words, option, value, expected)
 
 
 @pytest.mark.parametrize("learner", ["recursive", "perceptron"])
