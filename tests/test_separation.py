@@ -121,17 +121,27 @@ def test_without_a_constant_the_plane_goes_through_the_origin():
         tl.LogisticRegression(C=np.inf, fit_intercept=False).fit(X - [6.0, 0.0, 0.0], y)
 
 
-def told_apart(X, own):
-    """Whether some plane tells rows apart, by linear programming."""
-    signed = np.where(own, -1.0, 1.0)[:, None] * np.column_stack([X, np.ones(len(X))])
-    return linprog(np.zeros(X.shape[1] + 1), signed, np.full(len(X), -1.0), bounds=(None, None)).status == 0
+def no_maximum(X, y):
+    """Whether some change of the coefficients costs no example anything and gives some example something, by a program."""
+    rows, classes = np.column_stack([X, np.ones(len(X))]), int(y.max()) + 1
+    gains = np.zeros((len(y), classes, classes, rows.shape[1]))
+    for i, k in enumerate(y):
+        gains[i, :, k] += rows[i]
+        gains[i, range(classes), range(classes)] -= rows[i]
+    gains = gains.reshape(len(y) * classes, -1)
+    return -linprog(-gains.sum(axis=0), -gains, np.zeros(len(gains)), bounds=(-1, 1)).fun > 1e-7
 
 
-@pytest.mark.parametrize("seed", range(10))
+@pytest.mark.parametrize("classes", [2, 3, 4])
+@pytest.mark.parametrize("levels", [False, True])
 @pytest.mark.filterwarnings("ignore::trueline.NotProvenWarning")
-def test_linear_programming_agrees(seed):
-    X, y = shifted(seed, 3, [1], 3.5 + 0.3 * seed)
-    X, y = X[:80], y[:80]
-    apart = [label for label in "abc" if told_apart(X, y == label)]
-    advice = tl.LogisticRegression(C=np.inf).fit(X, y).certificate_.advice
-    assert [label for label in "abc" if f"class '{label}' is separable" in advice] == apart
+def test_linear_programming_agrees(classes, levels):
+    """Few rows of a strong effect, with and without a column of six levels; in some draws only sets of classes separate."""
+    for seed in range(8, 16):
+        rng = np.random.default_rng(1000 * classes + seed)
+        X, level = rng.normal(size=(60, 2)), rng.integers(0, 6, 60)
+        X = np.hstack([X, level[:, None] == np.arange(1, 6)]) if levels else X * rng.choice([1, 3, 10])
+        y = np.argmax(1.5 * X @ rng.normal(size=(X.shape[1], classes)) + rng.gumbel(size=(60, classes)), axis=1)
+        if len(np.unique(y)) == classes:
+            status = tl.LogisticRegression(C=np.inf).fit(X, y).certificate_.status
+            assert (status is Status.DEGENERATE) == no_maximum(X, y), (seed, status)

@@ -1,8 +1,8 @@
 """Whether classes are separated, so that no finite maximum of the likelihood exists (Albert and Anderson 1984).
 
 Without a penalty the likelihood of a logit rises for ever along a direction that no example's own class loses by. Three
-such directions are looked for: one that all examples gain by; for three and more classes, one of the scores of a class
-(or several) which a plane tells from all others; and the one along which the coefficients still grow where the steps end.
+such directions are looked for: one that all examples gain by; for three and more classes, one that groups of classes
+share and that all examples gain by against other groups; and the one in which the coefficients grow where the steps end.
 The first two are checked on every example, so that classes which nearly separate are not called separable.
 """
 
@@ -14,10 +14,10 @@ from typing import Any
 
 import numpy as np
 
-from ..parts.losses import loss as make_loss
 from . import newton
 from .risk import Point, Risk
 from .scaled import ScaledPenalty
+from .softmax import SoftmaxRisk
 
 EPS = float(np.finfo(float).eps)
 LARGEST = 1000  # parameters of several classes for which the second derivatives are formed to look at the last step
@@ -40,14 +40,9 @@ def separation(risk: Risk, point: Point) -> str:
         return "the classes are separable: every example scores highest in its own class, and the loss falls for ever as all scores grow"
     if name == "softmax":
         several: Any = risk
-        for group in _groups(several, point):
-            if _apart(several, point, group):
-                names = ", ".join(repr(several.labels[k]) for k in group)
-                return (
-                    f"{'class' if len(group) == 1 else 'classes'} {names} {'is' if len(group) == 1 else 'are'} separable from "
-                    "the others: a plane has these examples on one side and all others on the other, and the loss falls for "
-                    "ever along it"
-                )
+        for groups in _partitions(several, point):
+            if _apart(several, point, groups):
+                return _words([[several.labels[k] for k in group] for group in groups])
     if margins.max(initial=0.0) > 10.0 and (name == "logistic" or risk.size <= LARGEST):
         growth = gains(risk.image(risk.newton_direction(point)), risk.y)[counted]
         most = growth.max(initial=0.0)
@@ -67,52 +62,61 @@ def gains(scores: np.ndarray, y: np.ndarray) -> np.ndarray:
     return ahead[others].reshape(len(scores), -1)
 
 
-def _groups(risk: Any, point: Point) -> list[list[int]]:
-    """Classes that may be separated from the others: each alone, and sets of classes that share no example.
+def _words(groups: list[list[Any]]) -> str:
+    """What is said of groups of classes that are separable from each other."""
+    first, *others = (", ".join(map(repr, group)) for group in groups)
+    falls = "and the loss falls for ever as their scores grow"
+    if len(others) > 1:
+        return f"groups of classes are separable from each other ({'; '.join([first, *others])}): every example scores highest in its own group, {falls}"
+    one = len(groups[0]) == 1
+    plane = "a plane has these examples on one side and all others on the other"
+    return (
+        f"{'class' if one else 'classes'} {first} {'is' if one else 'are'} separable from the others: {plane}, {falls}"
+    )
+
+
+def _partitions(risk: Any, point: Point) -> list[list[list[int]]]:
+    """Groups of classes that may be separable from each other: each class and the rest, and sets that share no example.
 
     Two classes share an example to which the fit gives both some probability.
     """
-    p = point.curvature[risk.c > 0.0]
-    found = [[k] for k in range(risk.classes)]
-    left = set(range(risk.classes))
+    p, every = point.curvature[risk.c > 0.0], set(range(risk.classes))
+    found, sets, left = [[[k], sorted(every - {k})] for k in every], [], set(every)
     while left:
         group, new = set(), {min(left)}
         while new:
             group |= new
             new = {m for m in left - group for k in new if np.minimum(p[:, k], p[:, m]).max(initial=0.0) > SHARED}
         left -= group
-        if 1 < len(group) < risk.classes - 1:
-            found.append(sorted(group))
-    return found
+        sets.append(sorted(group))
+    return [*found, sets] if 1 < len(sets) < risk.classes else found
 
 
-def _apart(risk: Any, point: Point, group: list[int]) -> bool:
-    """Whether a plane tells these classes from all others; looked for only where the fit itself mistakes none of them."""
-    own, counted = np.isin(risk.y, group), risk.c > 0.0
-    inside = point.scores[:, group].max(axis=1) > np.delete(point.scores, group, axis=1).max(axis=1)
-    if (inside != own)[counted].any() or not own[counted].any() or own[counted].all():
-        return False
-    rows = point.theta.reshape(risk.classes, -1)
-    if divides(risk, rows[group].mean(axis=0) - np.delete(rows, group, axis=0).mean(axis=0), own):
-        return True
-    signs = np.where(own, 1.0, -1.0)
-    two = Risk(risk.design, signs, risk.c, make_loss("logistic"), ScaledPenalty.nothing(risk.design.size))
-    steps = itertools.islice(newton.newton(two, np.zeros(two.size)), STEPS)
-    return any(divides(risk, step.theta, own) for step in steps)
+def _apart(risk: Any, point: Point, groups: list[list[int]]) -> bool:
+    """Whether one plane for each group has every example score highest in its own group.
 
-
-def divides(risk: Any, theta: np.ndarray, own: np.ndarray) -> bool:
-    """Whether the plane of these parameters has the rows marked on one side and the others on the other.
-
-    By more than rounding: a score is a sum of d + 2 terms, none larger than its coefficient times its column's largest entry.
+    Looked for only where the fit itself does so; first with the mean planes of the groups, then by Newton's steps.
     """
-    design, counted = risk.design, risk.c > 0.0
-    scores = design.scores(theta)
-    inside, outside = scores[own & counted].min(), scores[~own & counted].max()
-    coef, constant = design.split(theta)
-    largest = [design.X.max(axis=0), -design.X.min(axis=0)]
-    largest = np.maximum(*(one.toarray().ravel() if hasattr(one, "toarray") else one for one in largest))
-    rounding = (design.d + 2) * EPS * (float(np.abs(coef) @ largest) + abs(constant))
-    if design.intercept:  # the constant may move
-        return bool(inside - outside > 2.0 * rounding)
-    return bool(inside > rounding and outside < -rounding)
+    y = np.argmax([np.isin(risk.y, group) for group in groups], axis=0)
+    best = np.column_stack([point.scores[:, group].max(axis=1) for group in groups])
+    if (best.argmax(axis=1) != y)[risk.c > 0.0].any():
+        return False
+    means = np.array([point.theta.reshape(risk.classes, -1)[group].mean(axis=0) for group in groups])
+    joined = SoftmaxRisk(risk.design, y, risk.c, ScaledPenalty.nothing(risk.design.size), list(range(len(groups))))
+    if divides(joined, means.ravel()):
+        return True
+    steps = itertools.islice(newton.newton(joined, np.zeros(joined.size)), STEPS)
+    return any(divides(joined, step.theta) for step in steps)
+
+
+def divides(risk: SoftmaxRisk, theta: np.ndarray) -> bool:
+    """Whether every example scores highest in its own class, by more than rounding.
+
+    A score is a sum of d + 2 terms, none larger than its coefficient times its column's largest entry.
+    """
+    design = risk.design
+    ends = (design.X.max(axis=0), -design.X.min(axis=0))
+    largest = np.maximum(*(one.toarray().ravel() if hasattr(one, "toarray") else one for one in ends))
+    sizes = [np.abs(coef) @ largest + abs(b) for coef, b in map(design.split, theta.reshape(risk.classes, -1))]
+    ahead = gains(risk.image(theta), risk.y)[risk.c > 0.0]
+    return bool(ahead.min(initial=math.inf) > 2.0 * (design.d + 2) * EPS * max(sizes))
