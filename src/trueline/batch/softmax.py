@@ -44,10 +44,13 @@ def shares(p, own, y, c, slope):
         total = 0.0
         for k in range(p.shape[1]):
             total += p[i, k]
+        rest = 0.0  # 1 − p of the own class, to its last digit where that is nearly 1
         for k in range(p.shape[1]):
             p[i, k] /= total
             slope[i, k] = c[i] * p[i, k]
-        slope[i, y[i]] -= c[i]
+            if k != y[i]:
+                rest += p[i, k]
+        slope[i, y[i]] = -c[i] * rest
         loss += c[i] * (np.log(total) - own[i])
     return loss
 
@@ -167,6 +170,10 @@ class SoftmaxRisk(Risk):
         parts = np.bincount(self.y, self.c, self.classes)
         theta[:, -1] = np.log(np.maximum(parts, 1e-300))
         return Reference(-float(parts[parts > 0.0] @ np.log(parts[parts > 0.0])), 0.0, 0.0, theta.ravel())
+
+    def floor(self) -> float:
+        """0: no example loses less, whatever its scores; the dual point is each row's own class for certain."""
+        return 0.0
 
     def dual(self, point: Point) -> Dual:
         ca, z = point.slope, -self.gradient(point)

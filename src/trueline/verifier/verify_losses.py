@@ -16,7 +16,8 @@ def loss_of(name: str, f: float, s: Rows, y: Rows) -> tuple[Rows, Rows, Rows]:
     if name == "softmax":
         own, low = np.arange(s.shape[1]) == y[:, None], s - s.max(axis=1, keepdims=True)
         p = np.exp(low) / (total := np.exp(low).sum(axis=1))[:, None]
-        return np.log(total) - low[own], p - own, p[:, :, None] * (np.eye(s.shape[1]) - p[:, None, :])
+        slope = np.where(own, -np.where(own, 0.0, p).sum(axis=1, keepdims=True), p)  # p − 1 would cancel
+        return np.log(total) - low[own], slope, p[:, :, None] * (np.eye(s.shape[1]) - p[:, None, :])
     r, m, straight = s - y, y * s, np.zeros(len(s))
     if name == "squared":
         return 0.5 * r * r, r, 1.0 + straight
