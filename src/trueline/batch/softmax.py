@@ -171,10 +171,6 @@ class SoftmaxRisk(Risk):
         theta[:, -1] = np.log(np.maximum(parts, 1e-300))
         return Reference(-float(parts[parts > 0.0] @ np.log(parts[parts > 0.0])), 0.0, 0.0, theta.ravel())
 
-    def floor(self) -> float:
-        """0: no example loses less, whatever its scores; the dual point is each row's own class for certain."""
-        return 0.0
-
     def dual(self, point: Point) -> Dual:
         ca, z = point.slope, -self.gradient(point)
         free = np.flatnonzero(self.penalty.free)
