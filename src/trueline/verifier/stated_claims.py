@@ -145,15 +145,33 @@ class Problem(NamedTuple):
 
 
 class Rule(NamedTuple):
-    """An online learner: its loss and geometry, each with a parameter, step base/tᵖ, and whether it has a constant."""
+    """How an online learner moves: V and its parameter, the geometry and its own (ε or a radius), rates base/tᵖ.
+
+    Several ``rates`` are those of a mixture. ``user_loss`` is a loss that is none of the verifier's.
+    """
 
     loss: str = "squared"
-    f: float = 0.0
+    loss_parameter: float = 0.0
     geometry: str = ""
-    own: float = 0.0
-    base: float = 0.0
+    parameter: float = 0.0
+    rates: tuple[float, ...] = (0.0,)
     power: float = 0.0
-    constant: bool = True
+    has_intercept: bool = True
+    l1: float = 0.0
+    l2: float = 0.0
+    batch: int = 1
+    average: bool = False
+    user_loss: Any = None
+
+    @property
+    def unit(self) -> float:
+        """Certificates sum squares without the half."""
+        return 2.0 if self.loss == "squared" else 1.0
+
+    @property
+    def plain(self) -> bool:
+        """A constant rate, one row at a time, no penalty: what the theorems of squared losses ask for."""
+        return self.power == 0.0 and self.batch == 1 and self.l1 + self.l2 == 0.0
 
 
 def given(model: Any, data: Any, certificate: Any) -> Given:
@@ -244,25 +262,79 @@ def problems(told: Given) -> tuple[list[Problem], float]:
 
 
 def rule_of(record: Any) -> Rule:
-    """The learning rule of an online learner, as far as it has one: a mixture is judged by squares, or by its loss."""
-    loss, geometry, rate = (getattr(record, name, None) for name in ("loss", "geometry", "rate"))
+    """The rule of a named learner, or of the members of a mixture of rates, from the settings that the record keeps."""
+    members = getattr(record, "members", [record])
+    first = members[0]
+    loss, geometry = first.loss, first.geometry
+    own = not type(loss).__module__.startswith("trueline.")
+    known = type(geometry).__module__.startswith("trueline.")
+    settings = (first.rate.power, float(first.l1), float(first.l2), int(first.batch))
+    if not all(math.isfinite(value) and value >= 0.0 for value in (*settings, *(m.rate.base for m in members))):
+        raise ModelError("the learner's rates, penalties or mini-batches are not numbers of at least 0", where="model")
+    same = [(m.loss, m.geometry, m.rate.power, m.l1, m.l2, m.batch, m.fit_intercept) for m in members]
+    if any(other != same[0] for other in same):
+        raise ModelError("the members of the mixture differ in more than their rates", where="model")
     return Rule(
-        getattr(loss, "name", "squared"), float((*(loss or ()), 0.0)[0]),
-        getattr(geometry, "name", ""), float((*(geometry or ()), 0.0)[0]),
-        getattr(rate, "base", 0.0), getattr(rate, "power", 0.0), bool(getattr(record, "fit_intercept", True)),
-    )  # fmt: skip
+        loss="of the user's own" if own else loss.name,
+        loss_parameter=0.0 if own else float((*loss, 0.0)[0]),
+        geometry=geometry.name if known else "of the user's own",
+        parameter=float((*geometry, 0.0)[0]) if known and geometry.name in _PARAMETERS else 0.0,
+        rates=tuple(float(member.rate.base) for member in members),
+        power=settings[0],
+        has_intercept=bool(first.fit_intercept),
+        l1=settings[1],
+        l2=settings[2],
+        batch=settings[3],
+        average=bool(first.average),
+        user_loss=loss if own else None,
+    )
 
 
-def targets_of(record: Any, y: Rows) -> list[Rows]:
-    """What was learned: numbers, or ±1 a row: the second of two classes, or each of several, against the rest."""
+_PARAMETERS = ("normalised", "adaptive", "signed")
+
+
+def targets_of(record: Any, y: Rows, lines: int) -> Rows:
+    """What each weight vector learned: numbers, or ±1: the second of two classes, or each of several, against the rest."""
     if getattr(record.loss, "targets", "") != "sign":
-        return [y.astype(float)]
-    classes = np.unique(y)
-    return [np.where(y == one, 1.0, -1.0) for one in (classes if len(record.heads) > 1 else classes[-1:])]
+        return numbers_of(y)[None, :]
+    index = classes_of(record, y, max(2, lines))
+    return np.array([np.where(index == k, 1.0, -1.0) for k in (range(lines) if lines > 1 else (1,))])
+
+
+def numbers_of(y: Rows) -> Rows:
+    """Targets that are numbers."""
+    try:
+        values = np.asarray(y, dtype=float)
+    except (TypeError, ValueError):
+        raise DataError("the targets are not numbers, and the model learned numbers", where="y") from None
+    if values.ndim != 1:
+        raise DataError("an online learner has one target", where="y")
+    return values
+
+
+def classes_of(record: Any, y: Rows, count: int) -> Rows:
+    """The number of each row's class among the record's; a label that is none of them is refused.
+
+    Where the record numbers its classes, labels are numbered as they are sorted.
+    """
+    labels = None if getattr(record, "classes", None) is None else [*record.classes]
+    seen = np.unique(y)
+    if labels is not None and np.isin(seen, np.array(labels)).all():
+        places = {label: k for k, label in enumerate(labels)}
+        return np.array([places[label] for label in np.asarray(y).tolist()])
+    numbered = labels is None or labels == list(range(count))
+    if numbered and len(seen) == 1 and seen[0] in (-1, 0, 1):  # two classes of which one came
+        return np.full(len(y), int(seen[0] == 1))
+    if not numbered or len(seen) != count:
+        shown = ", ".join(str(label) for label in seen[:8].tolist())
+        raise DataError(f"the labels {shown} are not the model's {count} classes; give the training rows", where="y")
+    return np.searchsorted(seen, y)
 
 
 def in_order(told: Given) -> Given:
     """The rows as they were learned: once for each epoch."""
-    passes = max(1, int(getattr(told.record, "epochs", 1)))
-    X, y, c = (np.concatenate([v] * passes) for v in told[2:])
+    passes = int(getattr(told.record, "epochs", 1) or 1)
+    if not 1 <= passes <= 10**6:
+        raise ModelError("the number of epochs is none", where="epochs")
+    X, y, c = (np.concatenate([v] * passes) for v in (told.X, told.y, told.c))
     return told._replace(X=X, y=y, c=c)
