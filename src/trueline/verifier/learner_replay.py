@@ -312,16 +312,17 @@ def implicit_slope(rule: Rule, scores: Rows, slope: Rows, t: Rows, gain: Rows) -
     """The a with a = V'(s − gain·a), between 0 and V'(s): Newton's steps inside a bracket that halves when they leave."""
     low, high = np.minimum(0.0, slope), np.maximum(0.0, slope)
     at = slope
-    for _ in range(120):
+    for turn in range(200):
         _, ahead, curved = losses_at(rule, scores - gain * at, t)
         excess = at - ahead
         low, high = np.where(excess < 0.0, at, low), np.where(excess > 0.0, at, high)
-        new = at - excess / (1.0 + gain * curved)
-        new = np.where((new > low) & (new < high), new, 0.5 * (low + high))
-        done = (np.abs(new - at) <= EPS * np.abs(at)) | (high - low <= EPS * np.abs(at)) | (excess == 0.0)
-        at = np.where(excess == 0.0, at, new)
+        done = (np.abs(excess) <= 2.0 * EPS * np.abs(at)) | (high - low <= 2.0 * EPS * np.abs(at))
         if done.all():
             break
+        new = at - excess / (1.0 + gain * curved)
+        halved = 0.5 * (low + high)  # in every third turn too: Newton's steps creep where the loss is very steep
+        new = np.where((new > low) & (new < high) & (turn % 3 < 2), new, halved)
+        at = np.where(done, at, new)
     return at
 
 

@@ -14,7 +14,7 @@ import math
 import numpy as np
 
 from .learner_replay import EPS, LINKED, Run
-from .stated_claims import Check, Claims, Given, Rows, Rule, is_finite
+from .stated_claims import Claims, Given, Rows, Rule, is_finite
 from .verify_regret import check_status, vectors
 
 ROOM = 1e-9  # learners raise their bounds by 1e-12 of themselves; quantities beside it are sums of few terms
@@ -36,9 +36,8 @@ def check_mistakes(out: Claims, given: Given, rule: Rule, run: Run, signs: Rows)
     radius = max((_radius(rule, rows) for rows in erred), default=0.0)
     out.equals("radius", radius, ROOM * radius)
     uniform = bool((given.c == 1.0).all()) and rule.power == 0.0 and rule.batch == 1
-    for item in proof.assumptions:
-        if item.name.startswith("every round has weight 1"):
-            out.append(Check("rounds of weight 1 at a constant rate", item.held, uniform, item.held == uniform))
+    if any(len(rows) for rows in erred):
+        out.assumption("every round has weight 1", uniform)
     proven = _check_bound(out, rule, erred, run, count)
     check_status(out, proven and uniform and count <= proof.bound)
 

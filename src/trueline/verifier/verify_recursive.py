@@ -85,10 +85,7 @@ def check_recursive(out: Claims, given: Given) -> None:
     check_fixed(out, [stream], [np.zeros(Z.shape[1])])
     check_against(out)
     held = _check_bound(out, settings, run, stream)
-    for item in out.proof.assumptions:
-        if item.name.startswith("nothing is forgotten"):
-            right = item.held == (settings.forgetting == 1.0) and item.worst == settings.forgetting
-            out.append(Check("nothing is forgotten", item.worst, settings.forgetting, right))
+    out.assumption("nothing is forgotten", settings.forgetting == 1.0, settings.forgetting)
     check_status(out, held and settings.forgetting == 1.0 and loss.value <= out.proof.bound + loss.room)
 
 
