@@ -123,7 +123,9 @@ def robust_start(
     if m == n:
         return found
     r = y - A @ found[1]  # the sample's fit is good to one in √m: one step over all rows, then their scale
-    scale = s_scale(r, found[0], weights, n, d, 20)
-    w = HALF.weight(r / scale) if scale > 0.0 else np.ones(n)
+    scale = s_scale(r, found[0] or mad(r, weights), weights, n, d, 20)
+    if not scale > 0.0:  # half of all rows lie on this plane
+        return 0.0, found[1]
+    w = HALF.weight(r / scale)
     theta = reweighted(A, y, w if weights is None else w * weights)
     return s_scale(y - A @ theta, scale, weights, n, d, 20), theta

@@ -17,9 +17,9 @@ import numpy as np
 
 from .. import dense
 from ..certificates.certificate import Assumption, Status
-from ..certificates.likelihood import MonotoneCertificate, monotone
+from ..certificates.likelihood import MonotoneCertificate, line_status, monotone
 from ..threads import one_blas_thread
-from .highbreakdown import mad, robust_start
+from .highbreakdown import mad
 from .robust import Table
 
 FLOOR = 1e-3
@@ -75,7 +75,7 @@ def fit_mixture(
     """(the best start's fit, all fits): highest likelihood among those that are not degenerate."""
     with one_blas_thread():
         table = Table(X, fit_intercept, weights)
-        _, robust = robust_start(table.stored(), y, weights, seed=seed)
+        _, robust = table.search_start(y, seed)
         floor = FLOOR * mad(y - table.scores(robust), weights)
         floor = max(floor, 1e-10 * float(np.abs(y).max()), 1e-150)
         lines = [robust, table.step(y)]
@@ -85,15 +85,11 @@ def fit_mixture(
         rows = len(y) if weights is None else int(np.count_nonzero(weights))
         while len(lines) < starts and rows >= size:
             chosen = rng.choice(len(y), size, replace=False, p=chance)
-            lines.append(dense.lstsq(_with_intercept(X[chosen], fit_intercept), y[chosen], rcond=1e-12)[0])
+            lines.append(table.uncentred(dense.lstsq(table.rows(chosen), y[chosen], rcond=1e-12)[0]))
         fits = [_climb(table, y, weights, theta, floor, tol, max_iter) for theta in lines[: max(starts, 1)]]
     best = max(fits, key=lambda fit: (not fit.degenerate, fit.log_likelihood))
-    best.certificate = _certificate(best, fits, table)
+    best.certificate = _certificate(best, fits, table, y)
     return best, fits
-
-
-def _with_intercept(X: np.ndarray, fit_intercept: bool) -> np.ndarray:
-    return np.column_stack([X, np.ones(len(X))]) if fit_intercept else X
 
 
 def _climb(
@@ -129,15 +125,40 @@ def _climb(
         sigma_huge = max(math.sqrt(wide / off), floor) if off > 1e-12 * total else sigma_huge
         if sigma_huge < sigma:
             sigma = sigma_huge = max(math.sqrt((line + wide) / total), floor)
+    else:  # what is told of the rows belongs to the last parameters
+        density, outlier = posterior(residual, y - mu, p, sigma, sigma_huge)
+        trace.append(float(w @ density))
     few = float(w @ (1.0 - outlier)) < 2.0 * table.rank * total / max(float(np.count_nonzero(w)), 1.0)
     degenerate = sigma <= floor * (1.0 + 1e-9) or few
     return MixtureFit(theta, p, sigma, mu, sigma_huge, outlier, tuple(trace), converged, degenerate)
 
 
-def _certificate(best: MixtureFit, fits: list[MixtureFit], table: Table) -> MonotoneCertificate:
+def steepest(fit: MixtureFit, table: Table, y: np.ndarray) -> float:
+    """The largest derivative of a row's mean log-likelihood, each parameter in units of its own: 0 at a stationary point.
+
+    θ_j is measured in σ over the column's root mean square, μ and both σ in σ of their part, p as its log-odds. Where
+    both σ are equal only a common change is free.
+    """
+    w = np.ones(len(y)) if table.weights is None else table.weights
+    on, off = w * (1.0 - fit.outlier) / w.sum(), w * fit.outlier / w.sum()
+    u, v = (y - table.scores(fit.theta)) / fit.sigma, (y - fit.mu) / fit.sigma_huge
+    centred = table.rows(slice(None))
+    length = np.sqrt(np.maximum(w @ centred**2 / w.sum(), 1e-300))
+    spreads = [float(on @ (u * u - 1.0)), float(off @ (v * v - 1.0))]
+    if not fit.sigma_huge > fit.sigma:
+        spreads = [sum(spreads)]
+    slopes = [*((on * u) @ centred / length).tolist(), float(off @ v), *spreads, float(on.sum() - fit.probability)]
+    return float(np.abs(slopes).max())
+
+
+def _certificate(best: MixtureFit, fits: list[MixtureFit], table: Table, y: np.ndarray) -> MonotoneCertificate:
     before, after = best.trace[:-1], best.trace[1:]
-    status = Status.PROVEN if best.converged and monotone(before, after, rising=True) else Status.NOT_PROVEN
+    stationarity = steepest(best, table, y)
+    climbed = best.converged and monotone(before, after, rising=True)
+    status = line_status(False, best.log_likelihood, math.nan, stationarity, 0.0) if climbed else Status.NOT_PROVEN
     advice = "" if best.converged else "the likelihood still rises; raise max_iter or tol"
+    if best.converged and status is Status.NOT_PROVEN:
+        advice = "the steps ended before the likelihood was flat; lower tol"
     if best.degenerate:
         status, advice = Status.DEGENERATE, "every start ended on a line through few rows, or with rows exactly on it"
     healthy = [fit for fit in fits if not fit.degenerate]
@@ -158,6 +179,7 @@ def _certificate(best: MixtureFit, fits: list[MixtureFit], table: Table) -> Mono
         before=before,
         after=after,
         rising=True,
+        stationarity=stationarity,
         degrees_of_freedom=float(table.rank + 4),
         note=f"{near} of {len(fits)} starts reached this maximum, {len(fits) - len(healthy)} were degenerate; a maximum "
         "over several starts need not be the highest",

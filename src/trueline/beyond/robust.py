@@ -5,7 +5,11 @@ path, the scale, the stopping rule (``tol`` on the relative change of the residu
 ``rlm``: s is the median of |r| over 0.6745, or Huber's proposal 2; Var θ = [Σψ²s²/(n − p)]·(κ/mean ψ')²·(AᵀA)⁻¹ with
 κ = 1 + p·var(ψ')/(n·(mean ψ')²). AᵀA is formed once; a step subtracts from it only the rows whose weight is below 1.
 
-Redescending ψ have local minima, so that the start matters. The high-breakdown fit starts at an S-estimate and keeps
+Beyond R's rule the iteration goes on until the scale is that of the residuals to ``SCALE_ERROR``: among large outliers
+R's, which measures changes against all residuals, stops while the scale is still twice its final size.
+
+Huber's ρ is convex: a dual point shows how far Σρ is above its least value at the final scale, and the fit is proven.
+Redescending ψ have local minima, so that the start matters, and are called stationary. The high-breakdown fit starts at an S-estimate and keeps
 its scale (an MM-estimate). "auto" keeps the fit from least squares, R's default, unless the S-estimate finds a scale
 under half of that fit's: then something sits where least squares went.
 """
@@ -20,7 +24,8 @@ import numpy as np
 
 from .. import dense
 from ..certificates.certificate import Assumption, Status
-from ..certificates.likelihood import MonotoneCertificate, monotone
+from ..certificates.likelihood import SCALE_ERROR, MonotoneCertificate, line_status, monotone
+from ..certificates.optimality import PROVEN_GAP
 from ..errors import DataError
 from ..threads import get_threads, one_blas_thread, spread
 from .highbreakdown import mad, robust_start, rough_mad, s_scale, solved
@@ -30,7 +35,9 @@ SCALES = ("mad", "huber")
 STARTS = ("auto", "least-squares", "high-breakdown")
 PROPOSAL = 1.345
 KEPT = 0.5
+FAR = 1e3  # standard deviations
 BLOCK = 2048
+DUAL_STEPS = 50  # further steps, at most, for a dual point
 
 
 @dataclasses.dataclass
@@ -99,7 +106,8 @@ class Table:
         out = self.X @ theta[:d]
         return out + theta[d] if self.fit_intercept else out
 
-    def _uncentred(self, found: np.ndarray) -> np.ndarray:
+    def uncentred(self, found: np.ndarray) -> np.ndarray:
+        """θ of the rows themselves from θ of ``rows``."""
         if self.fit_intercept:
             found = found.copy()
             found[-1] -= self.mean @ found[:-1]
@@ -113,7 +121,7 @@ class Table:
     def step(self, residual: np.ndarray) -> np.ndarray:
         """(AᵀA)⁻¹Aᵀ·residual."""
         weighed = residual if self.weights is None else residual * self.weights
-        return self._uncentred(self.inverse @ self._correlation(weighed))
+        return self.uncentred(self.inverse @ self._correlation(weighed))
 
     def reweighted(self, residual: np.ndarray, row_weights: np.ndarray) -> np.ndarray:
         """(AᵀWA)⁻¹AᵀW·residual: how far θ moves when rows weigh this much (times their own weight)."""
@@ -125,13 +133,21 @@ class Table:
         else:
             G = self._gram(None, w)
         unit = np.sqrt(np.maximum(np.diagonal(G), 1e-300))
-        return self._uncentred(solved(G / unit / unit[:, None], self._correlation(w * residual) / unit) / unit)
+        return self.uncentred(solved(G / unit / unit[:, None], self._correlation(w * residual) / unit) / unit)
 
     def stationarity(self, psi: np.ndarray) -> float:
         """The largest correlation of a column with ψ(r/s): 0 at a solution."""
         weighed = psi if self.weights is None else psi * self.weights
         size = np.sqrt(np.diagonal(self.gram) * max(float(weighed @ psi), 1e-300))
         return float(np.max(np.abs(self._correlation(weighed)) / np.where(size > 0.0, size, 1.0)))
+
+    def search_start(self, y: np.ndarray, seed: int) -> tuple[float, np.ndarray]:
+        """(scale, θ) of an S-estimate. Columns far from zero are centred for it: its small systems would lose them."""
+        B = self.rows(slice(None))
+        if not self.fit_intercept or (np.abs(self.mean) <= FAR * np.sqrt(np.mean(B[:, :-1] ** 2, axis=0))).all():
+            return robust_start(np.column_stack([self.X, *B.T[self.X.shape[1] :]]), y, self.weights, seed=seed)
+        scale, theta = robust_start(B, y, self.weights, seed=seed)
+        return scale, self.uncentred(theta)
 
     def unscaled(self) -> np.ndarray:
         """(AᵀA)⁻¹ with the intercept first."""
@@ -142,9 +158,6 @@ class Table:
         change[d, :d] = -self.mean
         order = [d, *range(d)]
         return (change @ self.inverse @ change.T)[np.ix_(order, order)]
-
-    def stored(self) -> np.ndarray:
-        return np.column_stack([self.X, np.ones(len(self.X))]) if self.fit_intercept else self.X
 
 
 def fit_robust(
@@ -184,7 +197,7 @@ def _fit(
     )
     chosen = plain
     if start == "high-breakdown" or (start == "auto" and part.redescending):
-        s, theta = robust_start(table.stored(), y, weights, seed=seed)
+        s, theta = table.search_start(y, seed)
         if plain is None or s < KEPT * s_scale(plain.residual, plain.scale or s, weights, len(y), table.rank):
             chosen = _Run(table, y, part, scale, left).go(theta, s, tol, max_iter)
     assert chosen is not None
@@ -198,9 +211,10 @@ class _Run:
         self.table, self.y, self.part, self.kind, self.left = table, y, part, scale, left
         self.before: list[float] = []
         self.after: list[float] = []
-        self.change = math.inf
+        self.change = self.scale_error = math.inf
         self.high = False
-        self.floor = 1e-13 * max(float(np.abs(y).max()), 1e-300)
+        self.widest = np.abs(table.X).max(axis=0, initial=0.0)
+        self.floor = 0.0
 
     def total(self, values: np.ndarray) -> float:
         return float(values.sum() if self.table.weights is None else values @ self.table.weights)
@@ -209,12 +223,10 @@ class _Run:
         table, part, y = self.table, self.part, self.y
         self.high = fixed is not None
         self.theta, self.residual = theta, y - table.scores(theta)
+        self.floor = self.rounding()
         self.scale = mad(self.residual, table.weights) if fixed is None else fixed
         for _ in range(max_iter):
-            if fixed is None and self.kind == "mad":
-                self.scale = rough_mad(self.residual, table.weights)
-            elif fixed is None:
-                self.scale = proposal_two(self.residual, self.scale, table.weights, self.left)
+            self.scale = self.scale_of_residuals() if fixed is None else fixed
             if not self.scale > self.floor:
                 break
             u = self.residual / self.scale
@@ -224,9 +236,47 @@ class _Run:
             self.after.append(self.total(part.rho(new / self.scale)))
             moved = self.total((new - self.residual) ** 2) / max(1e-20, self.total(self.residual**2))
             self.residual, self.change = new, math.sqrt(moved)
-            if self.change <= tol:
+            self.floor = self.rounding()
+            self.scale_error = abs(self.scale_of_residuals() - self.scale) / self.scale if fixed is None else 0.0
+            if self.change <= tol and self.scale_error <= SCALE_ERROR:
                 break
         return self
+
+    def collapsed(self, objective: float, exact: bool) -> bool:
+        """Whether a kept scale is smaller than an S-estimate's can be: Σρ(r/s) ≤ ½ρ(∞)(n − p) holds from its start on."""
+        top = float(self.part.rho(np.array([1e9]))[0])
+        left = max(self.table.count - self.table.parameters, 0.5 * self.table.count)
+        bounded = type(self.part).__name__ not in ("Huber", "Cauchy")
+        return self.high and bounded and not exact and objective > 0.5 * top * left * (1.0 + 1e-6)
+
+    def rounding(self) -> float:
+        """A scale of this size is the rounding of y − θ·x, not noise."""
+        terms = np.abs(self.theta[: len(self.widest)]) * self.widest
+        return 1e-13 * max(float(np.abs(self.y).max()), float(terms.max(initial=0.0)), 1e-300)
+
+    def scale_of_residuals(self) -> float:
+        if self.kind == "mad":
+            return rough_mad(self.residual, self.table.weights)
+        return proposal_two(self.residual, self.scale, self.table.weights, self.left)
+
+    def gap(self, s: float) -> float:
+        """How far Huber's Σρ(r/s) is above its least value, at most, by Fenchel's inequality.
+
+        Any v in [−k, k] that is orthogonal to the columns gives ρ(u) + ½v² − uv ≥ 0 a row, and their sum is the gap.
+        The residuals of a further point, nearer to the minimum, give v.
+        """
+        u, k, theta, best = self.residual / s, self.part.k, self.theta, math.inf
+        here, residual = self.part.rho(u), self.residual
+        for _ in range(DUAL_STEPS):
+            v = self.part.psi(residual / s)
+            v = v - self.table.scores(self.table.step(v))
+            v = v * min(1.0, k / max(float(np.abs(v).max()), 1e-300))
+            best = min(best, self.total(here + 0.5 * v * v - u * v))
+            if best <= 0.01 * PROVEN_GAP * self.total(here):
+                break
+            theta = theta + self.table.reweighted(residual, self.part.weight(residual / s))
+            residual = self.y - self.table.scores(theta)
+        return max(best, 0.0)
 
     def result(self, name: str, tol: float) -> RobustFit:
         table, part, s = self.table, self.part, self.scale
@@ -234,17 +284,19 @@ class _Run:
         if exact:  # at least half of the rows lie on one plane: only they count
             row_weights = (np.abs(self.residual) <= 1e3 * self.floor).astype(float)
             covariance, stationarity, objective = np.zeros((table.parameters,) * 2), 0.0, 0.0
+            self.scale_error, gap = 0.0, math.nan
         else:
             u = self.residual / s
             row_weights = part.weight(u)
             covariance = rlm_covariance(table, part, u, s, self.left, self.total)
             stationarity, objective = table.stationarity(part.psi(u)), self.total(part.rho(u))
+            gap = math.nan if part.redescending else self.gap(s)
         return RobustFit(
             self.theta,
             float(s),
             row_weights,
             covariance,
-            _certificate(self, name, exact, tol, objective, stationarity),
+            _certificate(self, name, exact, tol, objective, gap, stationarity),
             len(self.after),
             "high-breakdown" if self.high else "least-squares",
         )
@@ -263,10 +315,21 @@ def rlm_covariance(table: Table, part: Any, u: np.ndarray, s: float, left: float
 
 
 def _certificate(
-    run: _Run, name: str, exact: bool, tol: float, objective: float, stationarity: float
+    run: _Run, name: str, exact: bool, tol: float, objective: float, gap: float, stationarity: float
 ) -> MonotoneCertificate:
     before, after = tuple(run.before), tuple(run.after)
-    converged = exact or run.change <= tol
+    converged = exact or (run.change <= tol and monotone(before, after, rising=False))
+    status = line_status(not (run.part.redescending or exact), objective, gap, stationarity, run.scale_error)
+    status = status if converged else Status.NOT_PROVEN
+    advice = ""
+    if run.collapsed(objective, exact):
+        status, advice = Status.NOT_PROVEN, "too few rows for the scale of a high-breakdown start; use 'least-squares'"
+    elif not converged:
+        advice = f"the last step changed the residuals by {run.change:.2g}; raise max_iter or tol"
+    elif status is Status.NOT_PROVEN and not run.scale_error <= SCALE_ERROR:
+        advice = f"the scale differs from that of the residuals by {run.scale_error:.2g} of itself; raise max_iter"
+    elif status is Status.NOT_PROVEN:
+        advice = "the steps ended before the objective was flat; lower tol"
     note = {
         "huber": "bounded pull in y, but a single row far out in x can carry the fit away",
         "cauchy": "pull falls with distance but never ends",
@@ -276,8 +339,8 @@ def _certificate(
     elif run.part.redescending:
         note += "; started at least squares, whose scale the high-breakdown start did not undercut"
     return MonotoneCertificate(
-        status=Status.PROVEN if converged and monotone(before, after, rising=False) else Status.NOT_PROVEN,
-        advice="" if converged else f"the last step changed the residuals by {run.change:.2g}; raise max_iter or tol",
+        status=status,
+        advice=advice,
         assumptions=(
             Assumption(
                 "the objective is convex at the final scale",
@@ -289,9 +352,11 @@ def _certificate(
             ),
         ),
         objective=objective,
+        gap=gap if status is Status.PROVEN else math.nan,
         before=before,
         after=after,
         stationarity=stationarity,
+        scale_error=run.scale_error,
         degrees_of_freedom=float(run.table.rank),
         breakdown=0.5 if run.high and name in ("bisquare", "hampel", "andrews") else 0.0,
         note="at least half of the rows lie exactly on the fit" if exact else note,

@@ -6,8 +6,8 @@ costs on the training rows; a mixture's or a Gaussian's with missing values is a
 
 A fit by reweighting may only improve at each step: ``before`` and ``after`` hold the objective around every step at
 that step's own scale (robust regression: Σρ(r/s) with s fixed during the step, to be made small; mixtures: the
-log-likelihood, to be made large). A loss that is convex has one optimum; of a redescending one nothing more than
-"stationary" can be said.
+log-likelihood, to be made large). A convex ρ has one optimum at a given scale, and a dual value shows how near the fit
+is; of a redescending ρ and of a mixture nothing more than "stationary" can be said. ``line_status`` is the rule.
 """
 
 from __future__ import annotations
@@ -17,9 +17,12 @@ from typing import ClassVar
 
 import numpy as np
 
-from .certificate import Certificate
+from .certificate import Certificate, Status
+from .optimality import PROVEN_GAP, relative_gap
 
 ROUNDING = 1e-10
+STATIONARY = 1e-2  # the steepest slope, as a correlation or a part of a row's log-likelihood, that is called none
+SCALE_ERROR = 1e-2  # how far a scale may be from that of the residuals it is said to be of
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -52,17 +55,25 @@ class LikelihoodCertificate(Certificate):
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class MonotoneCertificate(Certificate):
-    """A fit by repeated reweighting, or by one weighted least squares per query."""
+    """A fit by repeated reweighting, or by one weighted least squares per query.
+
+    ``stationarity`` is the steepest slope of the objective, free of units: the largest correlation of a column with
+    ψ(r/s), or of a mixture the largest derivative of a row's mean log-likelihood. ``gap`` bounds how far the objective
+    is above its least value at this scale, where it is convex. ``scale_error`` is the part by which the scale differs
+    from that of the residuals; a scale that a high-breakdown start found and kept has none.
+    """
 
     kind: ClassVar[str] = "monotone"
     checked: ClassVar[tuple[str, ...]] = (
-        "status", "assumptions", "objective", "stationarity", "degrees_of_freedom", "interpolation_error",
+        "status", "assumptions", "objective", "gap", "stationarity", "scale_error", "degrees_of_freedom",
     )  # fmt: skip
     objective: float = float("nan")
+    gap: float = float("nan")
     before: tuple[float, ...] = ()
     after: tuple[float, ...] = ()
     rising: bool = False  # True where the objective is a likelihood
     stationarity: float = float("nan")
+    scale_error: float = float("nan")
     degrees_of_freedom: float = float("nan")
     breakdown: float = float("nan")
     note: str = ""
@@ -83,6 +94,8 @@ class MonotoneCertificate(Certificate):
             way = "never fell" if self.rising else "never rose"
             parts.append(f"objective {self.objective:.10g} {way if self.monotone else 'was not monotone'}")
             parts.append(f"in {self.iterations} steps")
+        if np.isfinite(self.gap):
+            parts.append(f"within {self.gap:.2g} of the least at this scale")
         if np.isfinite(self.stationarity):
             parts.append(f"stationary to {self.stationarity:.2g}")
         if np.isfinite(self.degrees_of_freedom):
@@ -90,6 +103,20 @@ class MonotoneCertificate(Certificate):
         if np.isfinite(self.interpolation_error):
             parts.append(f"interpolation error {self.interpolation_error:.2g} seen")
         return ", ".join(parts)
+
+
+def line_status(convex: bool, objective: float, gap: float, stationarity: float, scale_error: float) -> Status:
+    """What these numbers make of a robust line: proven only where ρ is convex and the gap at this scale is small.
+
+    >>> line_status(True, 80.0, 1e-6, 1e-4, 0.0), line_status(False, 80.0, float("nan"), 1e-4, 0.0)
+    (<Status.PROVEN: 'proven'>, <Status.STATIONARY: 'stationary'>)
+    """
+    if not scale_error <= SCALE_ERROR or not stationarity <= STATIONARY:
+        return Status.NOT_PROVEN
+    if not convex:
+        return Status.STATIONARY
+    near = 0.0 <= gap and relative_gap(gap, objective, objective, 0.0) <= PROVEN_GAP
+    return Status.PROVEN if near else Status.NOT_PROVEN
 
 
 def monotone(before: tuple[float, ...], after: tuple[float, ...], rising: bool) -> bool:

@@ -182,6 +182,7 @@ class RobustRegression(StrayProof):
             "covariance": fit.covariance,
             "dispersion": fit.scale,
             "scale": fit.scale,
+            "scale_rule": self.scale,
             "tuning": [float(v) for v in psi_named(self.psi, self.tuning)],
             "weights": self._spread_out(fit.weights),
             "start": fit.start,

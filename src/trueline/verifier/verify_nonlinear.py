@@ -15,6 +15,7 @@ import numpy as np
 from ..errors import ModelError
 from .stated_claims import Claims
 from .verify_losses import loss_of
+from .verify_robust import robust_line
 
 _FEW = 400  # rows at which a local fit is made anew
 
@@ -22,55 +23,6 @@ _FEW = 400  # rows at which a local fit is made anew
 def _status(out: Claims, proven: Any, held: Any, note: str = "") -> None:
     """Whether what was found proves the result, in the words of the claim."""
     out.holds("status", "proven" if proven else "not_proven", held, note)
-
-
-def _rho(name: str, k: tuple[float, ...], u: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """ρ and ψ of robust regression."""
-    v, c = np.abs(u), k[-1]
-    if name == "huber":
-        return np.where(v <= c, 0.5 * u * u, c * (v - 0.5 * c)), np.clip(u, -c, c)
-    if name == "bisquare":
-        left = np.maximum(1.0 - (u / c) ** 2, 0.0)
-        return c * c / 6.0 * (1.0 - left**3), u * left**2
-    if name == "andrews":
-        t = np.minimum(v / c, math.pi)
-        return c * c * (1.0 - np.cos(t)), np.sign(u) * c * np.sin(t)
-    if name == "cauchy":
-        return 0.5 * c * c * np.log1p((u / c) ** 2), u / (1.0 + (u / c) ** 2)
-    a, b = k[:2]
-    psi = np.where(v <= a, v, np.where(v <= b, a, a * np.maximum(c - v, 0.0) / (c - b)))
-    falling = 0.5 * a * (c - b) * (1.0 - (np.maximum(c - np.maximum(v, b), 0.0) / (c - b)) ** 2)
-    return np.where(v <= a, 0.5 * u * u, a * (np.clip(v, a, b) - 0.5 * a) + falling), np.sign(u) * psi
-
-
-def _reweighted(out: Claims, record: Any, proof: Any, X: np.ndarray, y: np.ndarray, c: np.ndarray) -> None:
-    """Robust regression and the line among outliers: the objective, its way there, and how flat it is."""
-    told, r = record.statistics, y - X @ record.coef - record.intercept
-    change = np.subtract(proof.after, proof.before) * (1.0 if proof.rising else -1.0)
-    worse = float(max(-change.min(initial=0.0), 0.0))
-    out.holds("no step made it worse", worse, worse <= 1e-9 * (1.0 + abs(proof.objective)), field="after")
-    if told["family"] == "line among outliers":
-        p, s, huge = told["probability"], told["sigma"], told["sigma_huge"]
-        with np.errstate(divide="ignore"):
-            line, wide = np.log(p) - np.log(s) - 0.5 * (r / s) ** 2, np.log(1.0 - p) - np.log(huge)
-            found = np.logaddexp(line, wide - 0.5 * ((y - told["mu"]) / huge) ** 2) - 0.5 * math.log(2.0 * math.pi)
-        out.near("objective", float(c @ found), 1e-6)
-        out.near("degrees_of_freedom", float(np.linalg.matrix_rank(_design(told, X)) + 4), 1e-9)
-        return
-    rho, psi = _rho(told["family"][8:-1], tuple(told["tuning"]), r / told["scale"])
-    Z = _design(told, X)
-    if told["fit_intercept"]:
-        Z[:, 1:] -= c @ X / c.sum()
-    steep = np.abs(Z.T @ (c * psi)) / np.sqrt(np.maximum(c @ Z**2, 1e-300) * max(float(c @ psi**2), 1e-300))
-    out.near("objective", float(c @ rho), 1e-9)
-    out.near("stationarity", float(steep.max()), 1.0, 1e-3 * float(steep.max()) + 1e-9)
-    out.near("degrees_of_freedom", float(np.linalg.matrix_rank(Z)), 1e-9)
-    flat = worse <= 1e-9 * (1.0 + abs(proof.objective))
-    _status(out, flat, not proof.proven or flat)
-
-
-def _design(told: Any, X: np.ndarray) -> np.ndarray:
-    return np.column_stack([np.ones((len(X), int(told["fit_intercept"]))), X])
 
 
 def _local(out: Claims, record: Any, proof: Any, X: np.ndarray, y: np.ndarray, c: np.ndarray) -> None:
@@ -266,7 +218,7 @@ def _likelihood(out: Claims, record: Any, proof: Any, X: np.ndarray, y: np.ndarr
 
 
 BEYOND: dict[str, Callable[..., None]] = {
-    "monotone": _reweighted, "local": _local, "kernel": _kernel_ridge,
+    "monotone": robust_line, "local": _local, "kernel": _kernel_ridge,
     "kernel_perceptron": _kernel_mistakes, "boosting": _boosting, "network": _network, "generative": _likelihood,
     "density": _likelihood,
 }  # fmt: skip
