@@ -196,7 +196,11 @@ def test_mixture_finds_its_parameters():
     far = np.abs(y - 2 * X[:, 0] - 1) > 2
     assert (model.outlier_probability_[far] > 0.95).all()
     np.testing.assert_allclose(model.outlier_probability(X, y), model.outlier_probability_, atol=1e-6)
-    assert model.certificate_.status is Status.STATIONARY and model.certificate_.rising and "degenerate" in model.certificate_.note
+    assert (
+        model.certificate_.status is Status.STATIONARY
+        and model.certificate_.rising
+        and "degenerate" in model.certificate_.note
+    )
 
 
 def test_a_degenerate_start_has_the_higher_likelihood_and_is_not_chosen():

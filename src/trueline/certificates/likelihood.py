@@ -115,7 +115,7 @@ def line_status(convex: bool, objective: float, gap: float, stationarity: float,
         return Status.NOT_PROVEN
     if not convex:
         return Status.STATIONARY
-    near = 0.0 <= gap and relative_gap(gap, objective, objective, 0.0) <= PROVEN_GAP
+    near = gap >= 0.0 and relative_gap(gap, objective, objective, 0.0) <= PROVEN_GAP
     return Status.PROVEN if near else Status.NOT_PROVEN
 
 

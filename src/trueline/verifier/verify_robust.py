@@ -185,7 +185,8 @@ def m_estimate(out: Claims, line: Line, said: Any, name: str, counted: Rows) -> 
     independent = line.rank() == line.columns.shape[1]
     same_assumptions(out, {CONVEX: convex, INDEPENDENT: None if _on_edge(line) else independent})
     if not scale > line.rounding:
-        return exact_line(out, line, scale)
+        exact_line(out, line, scale)
+        return
     u, u_room = line.residual / scale, line.room / scale
     c, slope = line.weights, psi(name, constants, u)
     out.holds("scale", scale, math.isfinite(scale) and scale > 0.0 and said.get("dispersion") == scale, "used for u")
@@ -378,7 +379,9 @@ def outlier_mixture(out: Claims, line: Line, said: Any, counted: Rows) -> None:
     inlier, u_room = 1.0 - outlier, line.room / sigma
     room = float(c @ (inlier * np.abs(u) * u_room + u_room**2 + len(u) * EPS * (1.0 + np.abs(each))))
     out.equals("objective", float(c @ each), room)
-    out.holds("log_likelihood", float(c @ each), abs(said["log_likelihood"] - float(c @ each)) <= room, field="objective")
+    out.holds(
+        "log_likelihood", float(c @ each), abs(said["log_likelihood"] - float(c @ each)) <= room, field="objective"
+    )
     slopes, slope_room = _mixture_slopes(line, u, v, outlier, p, sigma, huge, u_room)
     out.equals("stationarity", float(np.abs(slopes).max()), slope_room)
     out.absent("gap", "scale_error")
