@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from collections.abc import Sequence
 from typing import Any, ClassVar
 
 from .certificate import Certificate, Status, few, number
@@ -16,6 +17,7 @@ from .certificate import Certificate, Status, few, number
 PROVEN_GAP = (
     1e-6  # the largest relative gap that is called a proof; the verifier's tolerance, whatever a solver was asked
 )
+LEAST_DIGITS = 1.0  # a closed form of which fewer digits hold is not proven
 PROVEN_RESIDUAL = 1e-6  # of its eigenvalue: the longest residual of a principal component that is called a proof
 FLOOR = 1e-3
 COLUMNS_NAMED = 20
@@ -90,6 +92,17 @@ class ExactCertificate(Certificate):
 
     def to_dict(self) -> dict[str, Any]:
         return super().to_dict() | {"digits": self.digits}
+
+
+def exact_status(digits: float, dropped: Sequence[str]) -> Status:
+    """What digits prove: nothing where there is not one of them, and nothing unique where columns were dropped.
+
+    >>> exact_status(13.0, ()), exact_status(0.4, ()), exact_status(13.0, ("x2",))
+    (<Status.PROVEN: 'proven'>, <Status.NOT_PROVEN: 'not_proven'>, <Status.DEGENERATE: 'degenerate'>)
+    """
+    if dropped:
+        return Status.DEGENERATE
+    return Status.PROVEN if digits >= LEAST_DIGITS else Status.NOT_PROVEN
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

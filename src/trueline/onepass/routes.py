@@ -16,11 +16,11 @@ import numpy as np
 
 from .. import dense
 from ..certificates.certificate import Assumption, Status
-from ..certificates.optimality import ExactCertificate
+from ..certificates.optimality import ExactCertificate, exact_status
 from ..doubled import UNIT
 from ..errors import DataError
 from . import exact
-from .digits import digits_of, rounding_squares, squared_rows
+from .digits import data_errors, digits_of, rounding_squares, squared_rows, vanished
 from .moments import Moments
 from .parts import Part
 from .solve import factored
@@ -28,7 +28,7 @@ from .squares import HOW, Solution, products_of, solve_part, together
 
 WIDE = 64  # columns: below this, the error-free road also takes n ≤ d
 _JUDGED = 256  # columns whose dependence is judged by their exact products
-_UNITS = 8.0  # units in the last place that Householder's reflections may cost an entry
+_UNITS = 32.0  # units in the last place that Householder's reflections may cost an entry
 
 
 def by_rows(
@@ -85,13 +85,22 @@ def by_rows(
         beta = dense.solve(R, Q.T @ B) if d else np.zeros((0, B.shape[1]))
     elif found == d:
         beta = (Vt.T @ ((U.T @ B) / s[:, None])) / unit[:, None]
+    elif d <= _JUDGED:
+        # Columns of one length give fitted values that no scale spoils; then the null space's share is taken off.
+        beta = (Vt[:found].T @ ((U[:, :found].T @ B) / s[:found, None])) / unit[:, None]
+        null = dense.svd(A / unit, full_matrices=True)[2][found:].T / unit[:, None]
+        beta = beta - null @ dense.lstsq(null, beta, rcond=None)[0]
     else:
         # Least norm in the units given, so the columns are not scaled here.
         U, s, Vt = dense.svd(A, full_matrices=False)
         beta = Vt[:found].T @ ((U[:, :found].T @ B) / s[:found, None])
     rss = ((B - A @ beta) ** 2).sum(axis=0)
     intercept = level - mean @ beta
-    certificate = _certificate(A, B, beta, intercept, inverse, rss, found, s, mean if fit_intercept else None)
+    both = np.column_stack([X, Y])
+    rounding = rounding_squares(w @ both**2, (both == np.rint(both)).all(axis=0))
+    certificate = _certificate(
+        A, B, beta, intercept, inverse, rss, found, s, mean if fit_intercept else None, w @ both**2, rounding
+    )
     if dropped:
         # The condition that is told is that of the columns which the others do not explain, as on the error-free road.
         kept = np.setdiff1d(np.arange(d), dropped)
@@ -112,27 +121,35 @@ def _certificate(
     rank: int,
     singular: np.ndarray,
     mean: np.ndarray | None,
+    raw: np.ndarray,
+    rounding: np.ndarray,
 ) -> ExactCertificate:
+    """``raw`` are the squares of the columns and targets as they stand, ``rounding`` those of their last places."""
     d = len(beta)
     squares = (A**2).sum(axis=0)
     spread = np.diagonal(inverse)
     if mean is not None:
         spread = np.concatenate([[mean @ inverse @ mean + 1 / len(A)], spread])
-    found = []
+    found, data, rows2 = [], [], squared_rows(inverse, mean)
+    roots = np.sqrt(np.maximum(raw[:d], np.finfo(float).tiny))
+    roots = roots if mean is None else np.concatenate([[np.sqrt(len(A))], roots])
     for t in range(B.shape[1]):
         size = np.sqrt((B[:, t] ** 2).sum()) + np.sqrt(squares) @ np.abs(beta[:, t])
-        errors = np.sqrt(np.maximum(spread, 0)) * size + np.sqrt(squared_rows(inverse, mean) @ squares) * np.sqrt(
-            rss[t]
-        )
+        errors = np.sqrt(np.maximum(spread, 0)) * size + np.sqrt(rows2 @ squares) * np.sqrt(rss[t])
         values = beta[:, t] if mean is None else np.concatenate([[intercept[t]], beta[:, t]])
         found.append(digits_of(_UNITS * UNIT * errors, values))
+        moved = data_errors(
+            rows2, inverse, mean, beta[:, t], rounding[:d], float(rounding[d + t]), float(rss[t]), len(A)
+        )
+        asked = ~vanished(moved, values, 4 * UNIT * np.sqrt(raw[d + t]) / roots)
+        data.append(digits_of(moved[asked], values[asked]))
     left = np.sqrt(((A.T @ (B - A @ beta)) ** 2).sum(axis=0))
     lengths = np.sqrt(squares.sum() * rss)
     return ExactCertificate(
-        status=Status.PROVEN,
+        status=exact_status(min([*found, *data], default=0.0), ()),
         assumptions=(Assumption("columns are linearly independent", True, float(rank), float(d)),),
         arithmetic_digits=min(found, default=0.0),
-        data_digits=min(found, default=0.0),
+        data_digits=min(data, default=0.0),
         condition_number=float(singular[0] / singular[rank - 1]) if rank else 1.0,
         rank=rank,
         orthogonality=float(np.max(np.divide(left, lengths, out=np.zeros_like(left), where=lengths > 0), initial=0.0)),
@@ -203,11 +220,15 @@ def nonnegative(
     lengths = np.sqrt(np.diagonal(H))
     for t in range(k):
         G = H[:d, :d] + penalties[t] * np.eye(d)
-        values, vectors = dense.eigh(G)
+        size = np.sqrt(np.diagonal(G))
+        size = np.where(
+            size > 0, size, 1.0
+        )  # columns of one length: those of a smaller scale are no rounding of others
+        values, vectors = dense.eigh(G / (size[:, None] * size))
         good = values > values[-1] * d * UNIT if d else values > 0
         root = np.sqrt(values[good])
         # ‖Rβ − q‖² = βᵀGβ − 2β·c + …, with R = √Λ Vᵀ, so the rows themselves are not needed.
-        found = nnls(root[:, None] * vectors[:, good].T, (vectors[:, good].T @ H[:d, d + t]) / root)[0]
+        found = nnls(root[:, None] * vectors[:, good].T, (vectors[:, good].T @ (H[:d, d + t] / size)) / root)[0]
         while True:  # a coefficient that vanishes only by rounding turns negative when solved for: it is left out
             on = np.flatnonzero(found > 0)
             columns = np.append(on, d + t)
@@ -223,6 +244,7 @@ def nonnegative(
             found[on[solved.coef[0] < 0]] = 0.0
         coef[t, on], intercept[t] = solved.coef[0], solved.intercept[0]
         off = np.setdiff1d(np.arange(d), on)
+        off = off[np.diagonal(H)[off] > 4 * UNIT**2 * part.raw_squares()[off]]  # a constant column pulls nowhere
         pull = (H[off, d + t] - G[off] @ coef[t]) / np.maximum(lengths[off] * lengths[d + t], np.finfo(float).tiny)
         steepest = float(pull.max(initial=0.0))
         kept = Assumption(

@@ -14,8 +14,8 @@ from math import fsum
 import numpy as np
 
 from .. import doubled
-from ..certificates.certificate import Assumption, Status
-from ..certificates.optimality import ExactCertificate
+from ..certificates.certificate import Assumption
+from ..certificates.optimality import ExactCertificate, exact_status
 from ..errors import UsageError
 from .digits import (
     arithmetic_errors,
@@ -215,13 +215,14 @@ def _certificate(
     rows2 = squared_rows(factor.inverse, mean)
     shown = np.concatenate([[True], factor.kept]) if fit_intercept else factor.kept
     names = [*(["the intercept"] if fit_intercept else []), *terms]
-    roots = np.sqrt(np.maximum(part.raw_squares()[:d], np.finfo(float).tiny))
+    raw = part.raw_squares()
+    roots = np.sqrt(np.maximum(raw[:d], np.finfo(float).tiny))
     roots = np.concatenate([[np.sqrt(part.weight[0])], roots]) if fit_intercept else roots
     for t, (found, values) in enumerate(_arithmetic(part, factor, beta, intercept, fit_intercept)):
         moved = data_errors(
             rows2, factor.inverse, mean, beta[:, t], rounding[:d], float(rounding[d + t]), float(rss[t]), part.n
         )
-        size = np.sqrt(max(squares[d + t], 0.0)) / roots  # of a coefficient that would make all of the prediction
+        size = np.sqrt(max(raw[d + t], 0.0)) / roots  # of a coefficient that would make all of the prediction
         for errors, unseen, into in ((found, _STRUCTURE, arithmetic), (moved, 4 * doubled.UNIT, data)):
             gone = shown & vanished(errors, values, unseen * size)
             asked = shown & ~gone
@@ -250,7 +251,7 @@ def _certificate(
     if dropped:
         advice.append(f"columns that add nothing: {explained(terms, factor)}; {HOW[rank]}")
     return ExactCertificate(
-        status=Status.DEGENERATE if dropped else Status.PROVEN,
+        status=exact_status(min([*arithmetic, *data], default=0.0), dropped),
         assumptions=(
             Assumption(
                 "columns are linearly independent",

@@ -37,14 +37,14 @@ class Sums(NamedTuple):
         """Where [the constant and] some columns stand in the products."""
         return [*range(self.constants), *(1 + j for j in columns)]
 
-    def square(self, row: int) -> Decimal:
-        """Σ w z² of a column or target, about its mean where the model has an intercept."""
+    def centred_square(self, row: int) -> Decimal:
+        """Σ w (z − z̄)² of a column or target."""
         square: Decimal = self.products[row, row]
-        return square - self.products[0, row] ** 2 / self.products[0, 0] if self.constants else square
+        return square - self.products[0, row] ** 2 / self.products[0, 0]
 
     def length(self, row: int) -> float:
-        """The root of ``square``."""
-        return root(self.square(row))
+        """√(Σ w z²) of a column or target, about its mean where the model has an intercept."""
+        return root(self.centred_square(row) if self.constants else self.products[row, row])
 
     def raw_lengths(self, rows: list[int]) -> Rows:
         """√(Σ w z²) about 0."""

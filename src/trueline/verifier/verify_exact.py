@@ -15,19 +15,20 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..certificates.certificate import Status
+from ..certificates.optimality import LEAST_DIGITS
 from ..errors import ModelError
 from .exact_arithmetic import PRECISION, decimals
 from .normal_equations import Line, Solution, Sums, lines_of, root, solve, sums_of
 from .stated_claims import Check, Claims, Given, Rows, is_finite
 from .verify_dependent import check_dependent
-from .verify_moments import check_moments
+from .verify_moments import check_moments, noise_of
 from .verify_predictions import check_constants, check_linear_predictions
 
 UNIT = 2.0**-53
 NONNEGATIVE = ("non-negative least squares", "non-negative ridge")
 CLOSED_FORMS = ("least squares", "ridge regression", *NONNEGATIVE)
-UNSEEN = 2.0**-70  # of the target's spread: a coefficient that moves predictions by less has no digit to lose
-LEAST_DIGITS = 1.0  # a result with fewer is not proven
+UNSEEN = 2.0**-54  # of the target: a coefficient that moves no prediction by its last place has no digit to lose
+KEPT_AT_ZERO = "no coefficient left at 0 would lower the squares by growing"
 FITTED = 1e-7  # of the residual's length: how far a proven fit may lie from the best one beside rounding
 
 
@@ -51,9 +52,9 @@ def check_closed_form(out: Claims, given: Given) -> None:
     check_constants(out, record, bool(constants))
     own = np.asarray(record.intercept, dtype=float) if constants else np.zeros(1)
     check_linear_predictions(out, record, given.X, "squared", coefficients.T, own)
-    ridges = _ridges(out, record, given)
     dropped = _dropped_columns(out, list(record.terms))
     sums = sums_of(given, constants)
+    ridges = _ridges(record, sums)
     bounded = settings["family"] in NONNEGATIVE
     lines = lines_of(record, sums, dropped, ridges, bounded)
     with localcontext(PRECISION):
@@ -63,7 +64,7 @@ def check_closed_form(out: Claims, given: Given) -> None:
             out.holds("rank", place.args[0], False, "a column that counts is made up by the others")
             return
         dependent = check_dependent(out, record, sums, lines, solutions)
-        _check_rank(out, sums, lines, dropped)
+        _check_rank(out, sums, lines, dropped, bounded)
         fitted = _check_fitted_values(out, record, sums, lines, solutions, ridges)
         digits = _check_digits(out, sums, lines, solutions, fitted if dropped else None)
         _check_condition(out, sums, solutions)
@@ -71,7 +72,7 @@ def check_closed_form(out: Claims, given: Given) -> None:
         stays = _check_signs(out, sums, lines, solutions) if bounded else True
     proven = dependent and fitted and stays and not dropped and digits >= LEAST_DIGITS
     _check_status(out, proven, bool(dropped))
-    check_moments(out, record, sums, [solution.residual_squares for solution in solutions])
+    check_moments(out, record, sums, solutions)
 
 
 def _check_shapes(record: Any, given: Given, coefficients: Rows) -> None:
@@ -87,19 +88,20 @@ def _check_shapes(record: Any, given: Given, coefficients: Rows) -> None:
         raise ModelError("the coefficients are not one finite number for each column and target", where="coef")
 
 
-def _ridges(out: Claims, record: Any, given: Given) -> Rows:
+def _ridges(record: Any, sums: Sums) -> Rows:
     """The ridge on each column, a row for each target, from the penalty that the model states: at least 0."""
-    settings, targets = record.statistics, given.y.reshape(len(given.y), -1).shape[1]
+    settings, targets = record.statistics, sums.Y.shape[1]
     alpha = np.asarray(settings.get("alpha", 0.0), dtype=float)
     right = bool(np.isfinite(alpha).all() and (alpha >= 0.0).all() and alpha.size in (1, targets))
     if settings["family"] in ("least squares", "non-negative least squares"):
         right = right and not alpha.any()
     if not right:
         raise ModelError(f"the penalty alpha of {settings['family']} is no number of at least 0", where="alpha")
-    X, weights = given.X[given.c > 0], given.c[given.c > 0]
-    unit = np.ones(X.shape[1])
+    unit = np.ones(sums.X.shape[1])
     if settings.get("standardize"):
-        unit = np.average((X - weights @ X / weights.sum()) ** 2, axis=0, weights=weights)
+        with localcontext(PRECISION):
+            squares = [sums.centred_square(1 + j) / sums.products[0, 0] for j in range(len(unit))]
+        unit = np.array([math.sqrt(max(0.0, float(square))) ** 2 or 1.0 for square in squares])
     return np.broadcast_to(alpha.ravel(), (targets,))[:, None] * unit
 
 
@@ -115,10 +117,12 @@ def _dropped_columns(out: Claims, names: list[str]) -> list[int]:
     return [names.index(name) for name in dropped]
 
 
-def _check_rank(out: Claims, sums: Sums, lines: list[Line], dropped: list[int]) -> None:
-    rank = min(len(line.columns) for line in lines)
-    out.holds("rank", rank, out.proof.rank == rank)
-    out.assumption("columns are linearly independent", not dropped, float(rank))
+def _check_rank(out: Claims, sums: Sums, lines: list[Line], dropped: list[int], bounded: bool) -> None:
+    ranks = [len(line.columns) for line in lines]
+    most = sums.X.shape[1] if bounded else min(ranks)  # a coefficient that may not be negative counts at 0 or not
+    rank = out.proof.rank
+    out.holds("rank", min(ranks), isinstance(rank, int) and min(ranks) <= rank <= most)
+    out.assumption("columns are linearly independent", not dropped)
 
 
 def _check_fitted_values(
@@ -172,12 +176,23 @@ def _check_digits(out: Claims, sums: Sums, lines: list[Line], solutions: list[So
 def _digits(sums: Sums, line: Line, solution: Solution) -> float:
     """Correct digits of the worst coefficient; one that is 0 by the structure of the data has none to lose."""
     errors = np.abs((decimals(line.coefficients) - solution.best).astype(float))
+    errors = np.maximum(errors - _ridge_rounding(sums, line, solution), 0.0)
     values, own = np.abs(solution.best.astype(float)), np.abs(line.coefficients)
     lengths = sums.raw_lengths(solution.rows)
-    sizes = sums.length(sums.target + line.place) / np.where(lengths > 0.0, lengths, 1.0)
+    target = float(sums.raw_lengths([sums.target + line.place])[0])
+    sizes = target / np.where(lengths > 0.0, lengths, 1.0)
     share = np.divide(errors, values, out=np.where(errors > 0.0, np.inf, 0.0), where=values > 0.0)
     counted = np.maximum(values, own) > UNSEEN * sizes
-    return -math.log10(max(float(np.max(share[counted], initial=0.0)), UNIT))
+    return max(0.0, -math.log10(max(float(np.max(share[counted], initial=0.0)), UNIT)))
+
+
+def _ridge_rounding(sums: Sums, line: Line, solution: Solution) -> Rows:
+    """What the rounding of the ridge itself, a product of a penalty and a variance, may move each coefficient by."""
+    own = np.abs(solution.inverse) @ (4.0 * UNIT * line.ridge * np.abs(solution.best[sums.constants :].astype(float)))
+    if not sums.constants:
+        return own
+    centre = np.abs(sums.weights @ sums.X[:, line.columns]) / sums.weights.sum()
+    return np.r_[centre @ own, own]
 
 
 def _data_digits(sums: Sums, line: Line, solution: Solution) -> float:
@@ -198,15 +213,17 @@ def _data_digits(sums: Sums, line: Line, solution: Solution) -> float:
     moved = np.sqrt(spread * (part[-1] + part[:-1] @ best[first:] ** 2) / n)
     moved = moved + np.sqrt(lever**2 @ part[:-1] * solution.residual_squares / n)
     reach = np.r_[math.sqrt(weights.sum()), raw[:-1]][1 - first :]
-    gone = (np.abs(best) <= 4.1 * moved) & (moved * reach <= 8.2 * UNIT * sums.length(sums.target + line.place))
-    lost = moved / np.maximum(np.abs(best), 1e-300) + UNIT
-    return max(0.0, float(np.min(-np.log10(lost[~gone]), initial=16.0)))
+    gone = (np.abs(best) <= 4.1 * moved) & (moved * reach <= 8.2 * UNIT * raw[-1])
+    counted = ~gone & (np.abs(best) * reach > 2.0**-200 * raw[-1])  # what is left of 0 in 120 digits is 0
+    lost = moved[counted] / np.abs(best[counted]) + UNIT
+    return max(0.0, float(np.min(-np.log10(lost), initial=16.0)))
 
 
 def _check_condition(out: Claims, sums: Sums, solutions: list[Solution]) -> None:
     """The worst condition number; float64 tells its inverse, σ_min/σ_max, to a few units in the last place of 1."""
     condition, claimed = max(solution.condition for solution in solutions), out.proof.condition_number
-    room = 8.0 * (sums.X.shape[1] + 8) * UNIT + 1e-6 / condition
+    units = 8.0 * (sums.X.shape[1] + 8) * UNIT
+    room = units + (1e-6 + min(1e-4, units * condition**2)) / condition  # from products the square of it is told
     near = is_finite(claimed) and claimed >= 1.0 and abs(1.0 / claimed - 1.0 / condition) <= room
     out.holds("condition_number", condition, near, "of columns of length 1")
 
@@ -234,10 +251,13 @@ def _angle(record: Any, sums: Sums, line: Line, ridges: Rows, dropped: list[int]
     drift = float(np.linalg.norm((left - decimals(ridges[line.place][columns]) * own).astype(float)))
     lengths = np.array([sums.length(row) for row in rows[first:]])
     size = float(np.linalg.norm(lengths)) * math.sqrt(squares)
-    if size == 0.0:
-        return Measured(0.0, 1.0)  # a fit without residual, or without columns, has no angle
     reach = sums.length(place) + float(lengths @ np.abs(own.astype(float)))
-    return Measured(drift / size, 16.0 * UNIT * reach / math.sqrt(squares))
+    if size == 0.0 or math.sqrt(squares) <= 8.0 * len(rows) * UNIT * reach:
+        return Measured(0.0, 1.0)  # no columns, or a residual of rounding, which has no angle
+    noise = noise_of(record, sums)
+    own_noise = noise[columns] * (noise[sums.X.shape[1] + line.place] + noise[columns] @ np.abs(own.astype(float)))
+    room = 16.0 * UNIT * reach / math.sqrt(squares) + 8.0 * float(np.linalg.norm(own_noise)) / size
+    return Measured(drift / size, room)
 
 
 def _check_signs(out: Claims, sums: Sums, lines: list[Line], solutions: list[Solution]) -> bool:
@@ -245,10 +265,10 @@ def _check_signs(out: Claims, sums: Sums, lines: list[Line], solutions: list[Sol
     pulls = [_pull(sums, line, solution) for line, solution in zip(lines, solutions, strict=True)]
     worst = max(pulls, key=lambda one: one.found - one.room)
     negative = any((line.coefficients[sums.constants :] < 0.0).any() for line in lines)
-    stays = worst.within and not negative
-    out.append(Check("no coefficient at 0 should grow", None, worst.found, stays, "cosine of residual and column"))
-    out.assumption("no coefficient left at 0 would lower the squares", worst.within, worst.found, worst.room)
-    return stays
+    out.append(Check("no coefficient is negative", None, None, not negative))
+    held = any(item.held for item in out.proof.assumptions if item.name.startswith(KEPT_AT_ZERO))
+    out.assumption(KEPT_AT_ZERO, held and worst.within, worst.found if held else None, 2.0 * worst.room)
+    return worst.within and not negative
 
 
 def _pull(sums: Sums, line: Line, solution: Solution) -> Measured:
@@ -268,5 +288,5 @@ def _pull(sums: Sums, line: Line, solution: Solution) -> Measured:
 def _check_status(out: Claims, proven: bool, dropped: bool) -> None:
     """Proven only if it is, and degenerate just where columns were dropped."""
     status = out.proof.status
-    held = (status is Status.DEGENERATE) == dropped and (proven or status is not Status.PROVEN)
+    held = (dropped or status is not Status.DEGENERATE) and (proven or status is not Status.PROVEN)
     out.holds("status", "degenerate" if dropped else "proven" if proven else "not_proven", held)

@@ -13,14 +13,14 @@ from typing import Any
 import numpy as np
 
 from .exact_arithmetic import PRECISION
-from .normal_equations import Sums
+from .normal_equations import Solution, Sums
 from .stated_claims import Claims, Rows
 
 UNIT = 2.0**-53
 NOISE = 4.0 * UNIT  # of a product of two columns' lengths: what the cheapest way to sum products may lose
 
 
-def check_moments(out: Claims, record: Any, sums: Sums, residual_squares: list[float]) -> None:
+def check_moments(out: Claims, record: Any, sums: Sums, solutions: list[Solution]) -> None:
     """The numbers in ``record.statistics`` that the rows give again."""
     statistics = record.statistics
     n = len(sums.X)
@@ -35,20 +35,38 @@ def check_moments(out: Claims, record: Any, sums: Sums, residual_squares: list[f
         equal = bool((sums.weights == 1.0).all())
         out.of_model("statistics.weighted", statistics["weighted"], not equal, bool(statistics["weighted"]) or equal)
     if "rss" in statistics:
-        _check_residuals(out, statistics["rss"], sums, residual_squares)
+        _check_residuals(out, record, sums, solutions)
     if "part.products" in statistics:
-        _check_products(out, statistics, sums)
+        _check_products(out, record, sums)
 
 
-def _check_residuals(out: Claims, stated: Any, sums: Sums, found: list[float]) -> None:
-    """Residual sums of squares: the rounding e of each residual moves a sum S by at most 2·√S·‖e‖ + ‖e‖²."""
-    claimed = np.asarray(stated, dtype=float).ravel()
+def noise_of(record: Any, sums: Sums) -> Rows:
+    """√ of what the model says that its products of a column or target with itself may have lost; 0 if it says nothing.
+
+    ``check_moments`` refuses more than float64 can lose.
+    """
+    stated = np.asarray(record.statistics.get("part.noise", 0.0), dtype=float)
+    return np.sqrt(np.maximum(np.broadcast_to(stated, (sums.X.shape[1] + sums.Y.shape[1],)), 0.0))
+
+
+def _check_residuals(out: Claims, record: Any, sums: Sums, solutions: list[Solution]) -> None:
+    """Residual sums of squares: the rounding e of each residual moves a sum S by at most 2·√S·‖e‖ + ‖e‖².
+
+    From products it is what is left of squares of which each may have lost its noise.
+    """
+    claimed = np.asarray(record.statistics["rss"], dtype=float).ravel()
+    found = [solution.residual_squares for solution in solutions]
+    coefficients = np.abs(np.atleast_2d(np.asarray(record.coef, dtype=float)))
+    lengths, noise, width = sums.raw_lengths([*range(1, len(sums.products))]), noise_of(record, sums), sums.X.shape[1]
     held = len(claimed) == len(found)
     worst, shown = -math.inf, 0
     for place, (own, true) in enumerate(zip(claimed, found, strict=False)):
-        square = float(sums.products[sums.target + place, sums.target + place])
-        lost = 8.0 * (sums.target + 2) * UNIT * math.sqrt(square)
-        room = 1e-9 * true + 2.0 * math.sqrt(true) * lost + lost**2
+        columns = [row - 1 for row in solutions[place].rows if row]
+        best = np.abs(solutions[place].best[sums.constants :].astype(float))
+        coefficients[place, columns] = np.maximum(coefficients[place, columns], best)
+        lost = 8.0 * (width + 2) * UNIT * (lengths[width + place] + coefficients[place] @ lengths[:width])
+        products = (noise[width + place] + coefficients[place] @ noise[:width]) ** 2
+        room = 1e-9 * true + 2.0 * math.sqrt(true) * lost + lost**2 + 4.0 * products
         excess = abs(own - true) - room if math.isfinite(own) else math.inf
         held = held and excess <= 0.0
         if excess > worst:
@@ -57,8 +75,9 @@ def _check_residuals(out: Claims, stated: Any, sums: Sums, found: list[float]) -
     out.of_model("statistics.rss", first[0], first[1], held, "residual sum of squares")
 
 
-def _check_products(out: Claims, statistics: Any, sums: Sums) -> None:
+def _check_products(out: Claims, record: Any, sums: Sums) -> None:
     """Sum of weights, means and products about them, each pair the leading and the trailing part of one number."""
+    statistics = record.statistics
     weights = sums.weights
     weight, found = float(np.sum(statistics["part.weight"])), math.fsum(weights.tolist())
     room = 8.0 * UNIT * found * (2.0 + math.log2(len(weights)))
@@ -73,9 +92,9 @@ def _check_products(out: Claims, statistics: Any, sums: Sums) -> None:
     apart = np.abs(high + low - means) <= 8.0 * UNIT * sizes * (2.0 + math.log2(len(weights)))
     out.of_model("statistics.part.mean", None, None, apart.all(), "mean of each column and target")
     high, low = (np.asarray(v, dtype=float) for v in statistics["part.products"])
-    spread = np.sqrt(np.diag(products))
-    rounding = NOISE * np.outer(spread, spread) + 64.0 * UNIT**2 * np.sqrt(np.outer(lengths, lengths))
-    near = np.abs((high - products) + low) <= 4.0 * rounding
+    noises = noise_of(record, sums)
+    rounding = 4.0 * np.outer(noises, noises) + 4.0 * UNIT * np.abs(products)
+    near = np.abs((high - products) + low) <= rounding + 256.0 * UNIT**2 * np.sqrt(np.outer(lengths, lengths))
     out.of_model("statistics.part.products", None, None, bool(near.all()), "products about the means")
     noise = np.asarray(statistics["part.noise"], dtype=float)
     right = bool(((noise >= 0.0) & (noise <= 4.0 * NOISE * lengths)).all())
