@@ -21,7 +21,7 @@ import numpy as np
 
 from .._jit import kernel
 from ..onepass import paths
-from ..onepass.lasso_gap import LassoGaps, lasso_gaps
+from ..onepass.lasso_gap import LassoGaps, Sums, lasso_gaps, summing_error
 from ..onepass.newtonset import ActiveSet, sparse_room
 from .centred import Centred, DenseTable
 
@@ -115,11 +115,12 @@ def working_set_path(
     positive: bool,
     tolerance: float,
     correlations: np.ndarray,
+    null: float,
     known: np.ndarray | None = None,
 ) -> Path:
     """Certified solutions at every penalty (largest first); see the module's text.
 
-    ``correlations`` are X'y (the loop writes over them); ``known`` are those, X'r, of a solution nearby, which then
+    ``correlations`` are X'y (the loop writes over them); ``null`` is the loss of the best constant; ``known`` are those, X'r, of a solution nearby, which then
     takes the place of b = 0 as the start.
     """
     taus, mus = table.total * alphas * l1_ratio, table.total * alphas * (1.0 - l1_ratio)
@@ -140,7 +141,8 @@ def working_set_path(
     last_tau = extreme(last, positive)
     done, passes = 0, 1 + int(known is not None)
     while done < many and taus[done] >= top:  # b = 0 is optimal here
-        primal[done] = dual[done] = 0.5 * yy / table.total
+        primal[done] = 0.5 * yy / table.total
+        dual[done] = primal[done] * (1.0 - 2.0 * summing_error(table.n))
         done += 1
     while done < many:
         stop = min(done + batch, many)
@@ -173,10 +175,10 @@ def working_set_path(
         g[:, inner.columns] -= m[:, None] * B
         bars[:] = 0.0
         largest = np.empty(t.size)
-        fill_bars(g, t, positive, bars, largest)
+        sums = row_sums(table, y, R, inner.columns, B)
+        fill_bars(g, t, positive, bars, largest, summing_error(table.n) * np.sqrt(sums.residual_square), table.lengths)
         found = lasso_gaps(
-            np.einsum("pi,pi->p", R, R),
-            R @ y,
+            sums,
             np.abs(B).sum(axis=1),
             np.einsum("pi,pi->p", B, B),
             largest,
@@ -185,7 +187,7 @@ def working_set_path(
             table.total,
             positive,
         )
-        holds = found.relative <= tolerance
+        holds = found.relative(null) <= tolerance
         accepted = t.size if holds.all() else int(np.argmin(holds))
         violating = (bars > 1.0 - 0.001) & ~inside
         if accepted == 0 and not violating.any() and not inner.restart():
@@ -220,14 +222,26 @@ def extreme(g: np.ndarray, positive: bool) -> float:
     return max(0.0, float(g.max()), 0.0 if positive else -float(g.min()))
 
 
+def row_sums(table: Centred, y: np.ndarray, R: np.ndarray, columns: np.ndarray, B: np.ndarray) -> Sums:
+    """‖r‖² and y'r of residuals (a row each) of coefficients B (a row each) of these columns, with their rounding.
+
+    A residual is a difference: it errs by the lengths of the target and of the columns times their coefficients.
+    """
+    squares, size = np.einsum("pi,pi->p", R, R), float(np.sqrt(y @ y))
+    lengths = np.sqrt(squares)
+    off = summing_error(columns.size) * (size + np.abs(B) @ table.lengths[columns])
+    several = summing_error(table.n)
+    return Sums(squares, R @ y, (2.0 * lengths + off) * off + several * squares, several * size * lengths)
+
+
 @kernel
-def fill_bars(g, taus, positive, bars, largest):
-    """bars ← the worst of |g|/τ of each column, largest ← the worst |g| of each penalty."""
+def fill_bars(g, taus, positive, bars, largest, rounding, lengths):
+    """bars ← the worst of |g|/τ of each column, largest ← the worst |g| of each penalty with its rounding."""
     for p in range(taus.shape[0]):
         top, factor = 0.0, 1.0 / taus[p]
         for j in range(bars.shape[0]):
             own = g[p, j] if positive else abs(g[p, j])
-            top = max(top, own)
+            top = max(top, own + rounding[p] * lengths[j])
             bars[j] = max(bars[j], own * factor)
         largest[p] = top
 
@@ -256,7 +270,10 @@ def gram_path(
     *,
     positive: bool,
     tolerance: float,
+    errors: np.ndarray | None = None,
 ) -> Path:
     """The path from G = X̃'X̃, c = X̃'y and y'y alone, for when there are many more rows than columns."""
-    coefs, gaps = paths.gram_path(G, c, yy, total, alphas, l1_ratio, positive=positive, tol=tolerance, compiled=True)
+    coefs, gaps = paths.gram_path(
+        G, c, yy, total, alphas, l1_ratio, positive=positive, tol=tolerance, compiled=True, errors=errors
+    )
     return Path(alphas, coefs.T, gaps, np.count_nonzero(coefs, axis=1), 1, c.size)

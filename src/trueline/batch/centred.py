@@ -7,6 +7,7 @@ the order and precision in which it came; only the columns of the working set ar
 
 from __future__ import annotations
 
+import functools
 import itertools
 from collections.abc import Iterator
 from typing import Any
@@ -95,6 +96,14 @@ class Centred:
                 row -= total * self.mean
         return out
 
+    @functools.cached_property
+    def lengths(self) -> np.ndarray:
+        """√Σw·x_j² of each column as it came: what products with it round by."""
+        return np.sqrt(self._squares())
+
+    def _squares(self) -> np.ndarray:
+        raise NotImplementedError
+
     def _products(self, R: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
         raise NotImplementedError
 
@@ -115,6 +124,20 @@ class DenseTable(Centred):
         for start in range(0, self.d, STRIP):  # widened a strip at a time, never whole
             out[:, start : start + STRIP] = R @ self.X[:, start : start + STRIP].astype(np.float64)
         return out
+
+    def _squares(self) -> np.ndarray:
+        total = np.zeros(self.d)
+        weights = np.ones(self.n) if self.root is None else self.root**2
+        if self.X.flags.c_contiguous:
+            step = max(16, NUMBERS // max(self.d, 1))
+            for first in range(0, self.n, step):
+                part = self.X[first : first + step].astype(np.float64)
+                total += weights[first : first + step] @ np.square(part, out=part)
+            return total
+        for start in range(0, self.d, STRIP):
+            part = self.X[:, start : start + STRIP].astype(np.float64)
+            total[start : start + STRIP] = weights @ np.square(part, out=part)
+        return total
 
     def blocks(self, chosen: np.ndarray) -> Iterator[tuple[slice, np.ndarray]]:
         """(rows, these columns of them centred and scaled, a column a row), block by block, good until the next.
@@ -143,6 +166,10 @@ class SparseTable(Centred):
         self.X = Z
         self.stored = int(Z.nnz)
         super().__init__(Z.shape, weights, intercept)
+
+    def _squares(self) -> np.ndarray:
+        columns = np.repeat(np.arange(self.d), np.diff(self.X.indptr))
+        return np.bincount(columns, self.X.data.astype(np.float64) ** 2, self.d)  # the rows are scaled by √w already
 
     def _products(self, R: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
         # The rows were scaled once already: take back what the callers multiplied by.

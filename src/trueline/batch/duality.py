@@ -18,7 +18,7 @@ import numpy as np
 
 from .. import dense, threads
 from .._jit import kernel
-from ..doubled import UNIT
+from ..onepass.lasso_gap import summing_error
 from .design import row_chunks
 
 if TYPE_CHECKING:
@@ -119,14 +119,6 @@ def has_conjugate(loss: Any) -> bool:
     return hasattr(loss, "conjugate") and hasattr(loss, "slope_range")
 
 
-def growth(n: int) -> float:
-    """What rounding may lose of a sum of n terms, as a part of the sum of their sizes.
-
-    Roundings are as good as independent, so their sum grows like √n, not n (Higham and Mary, 2019).
-    """
-    return UNIT * (8.0 + 2.0 * math.sqrt(n))
-
-
 def dual_value(risk: Risk, point: Point) -> Dual:
     """The dual point that belongs to this point; −∞ if none was found."""
     if point.dual is not None and point.dual_z is not None:
@@ -177,7 +169,7 @@ def rounding_of(risk: Risk, point: Point, steep: float, size: float, n: int | No
     widths = np.append(1.0 + np.abs(design.shift) / design.scale, [1.0] * design.intercept)
     reach = float(np.abs(point.theta).reshape(-1, len(widths)).sum(axis=0) @ widths)
     sizes = size + abs(point.loss) + abs(point.penalty) + 2.0 * math.sqrt(steep) * reach
-    return growth(len(risk.c) if n is None else n) * sizes
+    return summing_error(len(risk.c) if n is None else n) * sizes
 
 
 def _conjugates(risk: Risk, point: Point, ca: np.ndarray) -> tuple[float, float]:

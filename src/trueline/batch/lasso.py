@@ -15,15 +15,16 @@ of the Gram matrix could hide an error of the size of the tolerance.
 from __future__ import annotations
 
 import dataclasses
+import functools
 from typing import Any
 
 import numpy as np
 
 from .. import dense
-from ..certificates.certificate import Assumption, Status
-from ..certificates.optimality import GapCertificate
-from ..onepass.lasso_gap import LassoGaps, lasso_gaps, ridge_gaps
-from .activeset import DenseInner, Path, extreme, gram_path, working_set_path
+from ..certificates.certificate import Assumption
+from ..certificates.optimality import GapCertificate, gap_certificate
+from ..onepass.lasso_gap import LassoGaps, elastic_gaps, summing_error
+from .activeset import DenseInner, Path, extreme, gram_path, row_sums, working_set_path
 from .centred import Centred, DenseTable, SparseTable
 from .sparsepath import ROUNDS, SparseInner
 
@@ -31,9 +32,9 @@ GRAM_COLUMNS = 2000
 FEW = 200  # columns up to which a Gram matrix of enough rows is always worth having
 ROWS = 2048  # rows of a block of the centred Gram matrix
 RATIO = 1.6  # neighbouring penalties further apart than this get helpers between them
+LOWEST = 1e-14  # of the largest penalty: below, the penalty is lost in the rounding of correlations
 WRITTEN_OUT = 20_000_000  # entries up to which no penalty at all is solved as least squares
 REACHABLE = 1e-15  # relative gap below which rounding decides
-ROUNDING = 1e-13  # relative error that a Gram matrix may hide
 
 
 @dataclasses.dataclass
@@ -44,39 +45,30 @@ class LassoFit:
     coefs: np.ndarray
     intercepts: np.ndarray
     gaps: LassoGaps
+    null: float  # the loss of the best constant
     passes: int
     tolerance: float
 
-    def certificate(self, place: int = -1) -> GapCertificate:
+    @property
+    def relative(self) -> np.ndarray:
+        """The gap of each solution as a part of what there is to explain."""
+        return self.gaps.relative(self.null)
+
+    def certificate(self, place: int = -1, assumptions: tuple[Assumption, ...] = ()) -> GapCertificate:
         """What is proven about one of the solutions."""
-        return gap_certificate(
-            float(self.gaps.primal[place]), float(self.gaps.dual[place]), self.tolerance, float(self.alphas[place])
-        )
-
-
-def gap_certificate(
-    primal: float, dual: float, tolerance: float, alpha: float, assumptions: tuple[Assumption, ...] = ()
-) -> GapCertificate:
-    """The certificate of one lasso or elastic-net solution."""
-    gap = max(primal - dual, 0.0)
-    relative = gap / primal if primal > 0.0 else 0.0
-    proven = relative <= tolerance
-    advice = ""
-    if not proven:
+        made = gap_certificate(
+            float(self.gaps.primal[place]), float(self.gaps.dual[place]), null=self.null, saturated=0.0,
+            tolerance=self.tolerance, assumptions=assumptions,
+        )  # fmt: skip
+        if made.proven or made.reached:
+            return made
         advice = (
             "alpha = 0 has no dual to certify with; LinearRegression solves and certifies it"
-            if alpha == 0.0
-            else f"the relative gap {relative:.2g} is above tol={tolerance:g}; loosen tol, raise alpha or scale the columns"
+            if self.alphas[place] == 0.0
+            else f"the relative gap {made.relative_gap:.2g} is above tol={self.tolerance:g}; loosen tol, raise alpha or "
+            "scale the columns"
         )
-    return GapCertificate(
-        status=Status.PROVEN if proven else Status.NOT_PROVEN,
-        assumptions=assumptions,
-        advice=advice,
-        primal=primal,
-        dual=dual,
-        gap=gap,
-        relative_gap=relative,
-    )
+        return dataclasses.replace(made, advice=advice)
 
 
 def table_of(X: Any, weights: np.ndarray | None, intercept: bool) -> Centred:
@@ -150,7 +142,29 @@ class LassoProblem:
         if self.table.intercept:
             used = np.flatnonzero(path.coefs.any(axis=1))
             intercepts = level - self.table.mean[used] @ path.coefs[used]
-        return LassoFit(alphas, path.coefs, intercepts, path.gaps, path.passes, tolerance)
+        return LassoFit(alphas, path.coefs, intercepts, path.gaps, self.null(target), path.passes, tolerance)
+
+    def null(self, target: np.ndarray) -> float:
+        """The loss of the best constant, of a target as ``table.target`` gives it; of 0 where no column is constant."""
+        table = self.table
+        if not table.intercept and self._has_constant:
+            root = np.ones(table.n) if table.root is None else table.root
+            target = target - root * (float(root @ target) / table.total)
+        return 0.5 * float(target @ target) / table.total
+
+    @functools.cached_property
+    def _has_constant(self) -> bool:
+        """Whether some column has one value, other than 0, in every row."""
+        X: Any = self.table.X  # type: ignore[attr-defined]
+        if isinstance(self.table, DenseTable):
+            return bool(((X.max(axis=0) == X.min(axis=0)) & (X[0] != 0.0)).any())
+        root = np.ones(self.table.n) if self.table.root is None else self.table.root
+        for j in np.flatnonzero(np.diff(X.indptr) == self.table.n):
+            own, rows = X.data[X.indptr[j] : X.indptr[j + 1]], X.indices[X.indptr[j] : X.indptr[j + 1]]
+            values = own[root[rows] > 0.0] / root[rows][root[rows] > 0.0]
+            if values[0] != 0.0 and np.ptp(values) <= 1e-15 * abs(values[0]):
+                return True
+        return False
 
     def _path(
         self,
@@ -161,9 +175,8 @@ class LassoProblem:
         tolerance: float,
         start: np.ndarray | None,
     ) -> Path:
-        reached = max(
-            tolerance, REACHABLE
-        )  # more than rounding allows is not tried for; the gap is judged by what was asked
+        # More than rounding allows is not tried for; the gap is judged by what was asked.
+        reached, null = max(tolerance, REACHABLE), self.null(y)
         c = self.table.correlate(y[None])[0] if self.table.d else np.zeros(0)
         largest = extreme(c, positive) / self.table.total
         known = None
@@ -177,12 +190,14 @@ class LassoProblem:
         path = None
         if by_gram:
             G = self.gram()
-            path = gram_path(G, c, float(y @ y), self.table.total, grid, ratio, positive=positive, tolerance=reached)
-            suspicious = ROUNDING * float(y @ y) / self.table.total > reached * path.gaps.primal
-            wanted = np.isin(np.arange(grid.size), places)
-            if (suspicious & wanted).any() or not (path.gaps.relative[places] <= reached).all():
+            path = gram_path(
+                G, c, float(y @ y), self.table.total, grid, ratio, positive=positive, tolerance=reached,
+                errors=np.sqrt(summing_error(self.table.n)) * np.append(self.table.lengths, np.sqrt(y @ y)),
+            )  # fmt: skip
+            # The rounding of a Gram matrix may hide a small gap; rows show it.
+            if not (path.gaps.relative(null)[places] <= reached).all():
                 path.gaps = gaps_by_rows(self.table, y, path, ratio, positive)
-            if not (path.gaps.relative[places] <= reached).all():
+            if not (path.gaps.relative(null)[places] <= reached).all():
                 path = None
         if path is None:
             inner: Any = DenseInner(self.table, y, reached) if isinstance(self.table, DenseTable) else None
@@ -190,7 +205,7 @@ class LassoProblem:
                 inner = SparseInner(self.table, y, reached, ROUNDS if self.most is None else self.most)  # type: ignore[arg-type]
             path = working_set_path(
                 self.table, inner, y, grid, ratio, positive=positive, tolerance=reached,
-                correlations=c, known=known,
+                correlations=c, known=known, null=null,
             )  # fmt: skip
         chosen = Path(
             alphas,
@@ -203,7 +218,7 @@ class LassoProblem:
         nothing = np.flatnonzero(alphas == 0.0)
         if nothing.size and not positive and self.table.n * self.table.d <= WRITTEN_OUT:
             chosen.coefs[:, nothing] = dense.lstsq(all_rows(self.table), y, rcond=None)[0][:, None]
-        if l1_ratio == 0.0 or nothing.size:
+        if l1_ratio != ratio or (grid[places] != alphas).any():  # solved next to what was asked for
             chosen.gaps = gaps_by_rows(self.table, y, chosen, l1_ratio, positive)
         return chosen
 
@@ -228,9 +243,12 @@ class LassoProblem:
 
 
 def bridged(alphas: np.ndarray, top: float) -> tuple[np.ndarray, np.ndarray]:
-    """A decreasing grid without large jumps that contains every penalty, and the places of those asked for."""
+    """A decreasing grid without large jumps that contains every penalty, and the places of those asked for.
+
+    Penalties that rounding could not tell from none are raised to the least that it could.
+    """
     wanted = np.unique(alphas)[::-1]
-    lowest = max(top * 1e-9, 1e-300)
+    lowest = max(top * LOWEST, 1e-300)
     grid: list[float] = []
     above = top
     for alpha in np.maximum(wanted, lowest):
@@ -293,35 +311,25 @@ def gaps_of(
 ) -> LassoGaps:
     """The gaps of any coefficients whatever (columns × penalties), the intercept at its optimum for them."""
     taus, mus = table.total * alphas * l1_ratio, table.total * alphas * (1.0 - l1_ratio)
+    used = np.flatnonzero(coefs.any(axis=1))
+    B = np.ascontiguousarray(coefs[used].T)
     R = residuals_of(table, y, coefs)
+    sums = row_sums(table, y, R, used, B)
     g = table.correlate(R)
-    squares = np.einsum("dp,dp->p", coefs, coefs)
-    if l1_ratio == 0.0:
-        bars = np.maximum(g, 0.0) if positive else g
-        return ridge_gaps(
-            np.einsum("pi,pi->p", R, R), R @ y, squares, np.einsum("pj,pj->p", bars, bars), mus, table.total
-        )
-    g -= mus[:, None] * coefs.T
-    return lasso_gaps(
-        np.einsum("pi,pi->p", R, R),
-        R @ y,
-        np.abs(coefs).sum(axis=0),
-        squares,
-        np.max(g if positive else np.abs(g), axis=1, initial=0.0),
-        taus,
-        mus,
-        table.total,
-        positive,
-    )
+    unsure = summing_error(table.n) * np.sqrt(sums.residual_square)[:, None] * table.lengths
+    return elastic_gaps(sums, np.ascontiguousarray(coefs.T), g, unsure, taus, mus, table.total, positive)
 
 
 def residuals_of(table: Centred, y: np.ndarray, coefs: np.ndarray) -> np.ndarray:
     """The centred, scaled residuals of coefficients (columns × penalties), a row each."""
-    X: Any = table.X  # type: ignore[attr-defined]
     used = np.flatnonzero(coefs.any(axis=1))
+    if isinstance(table, DenseTable):  # centred before it is multiplied: large means cost no digits
+        B, R = np.ascontiguousarray(coefs[used].T), np.empty((coefs.shape[1], table.n))
+        for rows, Z in table.blocks(used):
+            np.subtract(y[rows], B @ Z, out=R[:, rows])
+        return R
+    X: Any = table.X  # type: ignore[attr-defined]
     fitted = np.asarray((X[:, used] @ coefs[used]).T)
     level = (table.mean[used] @ coefs[used])[:, None]
     root: Any = 1.0 if table.root is None else table.root
-    if isinstance(table, SparseTable):
-        return np.asarray(y - fitted + level * root)
-    return np.asarray(y - (fitted - level) * root)
+    return np.asarray(y - fitted + level * root)

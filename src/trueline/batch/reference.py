@@ -18,7 +18,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from .._jit import kernel
-from .duality import NO_OFFSET, conjugate_sum, growth, has_conjugate, solve_symmetric, upper_conjugate_sum
+from ..onepass.lasso_gap import summing_error
+from .duality import NO_OFFSET, conjugate_sum, has_conjugate, solve_symmetric, upper_conjugate_sum
 
 if TYPE_CHECKING:
     from .risk import Risk
@@ -76,7 +77,7 @@ def saturated_loss(risk: Risk) -> tuple[float, float]:
         total, size = upper_conjugate_sum(risk.loss, zero, risk.y, risk.c, NO_OFFSET, zero)
     if not math.isfinite(total):
         return -math.inf, -math.inf
-    return -float(total), -float(total) - growth(len(zero)) * float(size)
+    return -float(total), -float(total) - summing_error(len(zero)) * float(size)
 
 
 def constant_direction(risk: Risk) -> np.ndarray | None:

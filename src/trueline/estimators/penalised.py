@@ -15,7 +15,7 @@ from ..errors import DataError, UsageError, warn_caller
 from ..model.linear import LinearModel
 from ..onepass.lasso_gap import LassoGaps
 from ..onepass.moments import Moments, refuse_weights
-from ..onepass.paths import moment_gram
+from ..onepass.paths import moment_gaps, moment_gram, null_of_moments
 from .arrays import FromMoments
 from .checking import check_weights, target_names, validate_data
 from .parameters import Flag, Number, OneOf, That, Whole, numbers_of
@@ -60,7 +60,7 @@ def checked_weights(sample_weight: Any, X: Any) -> np.ndarray | None:
 
 
 def warn_worst(name: str, fit: LassoFit) -> None:
-    relative = fit.gaps.relative
+    relative = fit.relative
     worst = int(np.argmax(relative)) if relative.size else 0
     if relative.size and relative[worst] > fit.tolerance:
         warn_caller(f"{name}: at alpha={fit.alphas[worst]:.6g} the {fit.certificate(worst)}", NotProvenWarning)
@@ -126,11 +126,20 @@ def from_gram(
     path = gram_path(
         G, c, yy, total, grid, max(l1_ratio, 1e-9), positive=positive, tolerance=tolerance
     )  # l1_ratio = 0: solved next to it
-    coefs = path.coefs[:, places]
+    coefs, null = path.coefs[:, places], null_of_moments(part, d, fit_intercept, target)
     mean = part.mean[0]
     intercepts = mean[d + target] - mean[:d] @ coefs if fit_intercept else np.zeros(alphas.size)
     gaps = LassoGaps(path.gaps.primal[places], path.gaps.dual[places])
-    return LassoFit(alphas, coefs, intercepts, gaps, 1, tolerance)
+    # Of a path most gaps are far above rounding; the others, and a single penalty's, are worth the moments' own digits.
+    beside = (grid[places] != alphas) | (l1_ratio < 1e-9)  # solved next to what was asked for
+    close = np.flatnonzero(~(gaps.relative(null) <= tolerance) | beside | (alphas.size == 1))
+    if close.size:
+        finer = moment_gaps(
+            part, d, coefs.T[close], alphas[close], l1_ratio, fit_intercept=fit_intercept, positive=positive,
+            target=target,
+        )  # fmt: skip
+        gaps.primal[close], gaps.dual[close] = finer.primal, finer.dual
+    return LassoFit(alphas, coefs, intercepts, gaps, null, 1, tolerance)
 
 
 def told_objective(learner: Any, alpha: float, l1_ratio: float, fit_intercept: bool) -> dict[str, Any]:

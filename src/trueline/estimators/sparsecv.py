@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import column_or_1d
 
-from ..batch.lasso import GRAM_COLUMNS, LassoFit, LassoProblem, gap_certificate, penalty_grid
+from ..batch.lasso import GRAM_COLUMNS, LassoFit, LassoProblem, penalty_grid
 from ..certificates.certificate import Assumption
 from ..errors import UsageError
 from ..model.closed import linear_record
@@ -195,7 +195,7 @@ class ElasticNetCV(RoutesGroups, SparseLinear):
             fit = from_gram(moments, alphas, ratio, part=moments.without(fold), **options)
             part = moments.parts[fold]
             squares = held_out(part, fit.coefs.T[:, None, :], fit.intercepts[:, None], d)[:, 0]
-            return squares / part.weight[0], fit.gaps.relative
+            return squares / part.weight[0], fit.relative
 
         jobs = [(ratio, alphas, fold) for ratio, alphas in zip(self._ratios(), grids) for fold in moments.parts]
         self._choose(grids, spread(one, jobs), len(moments.parts))
@@ -217,7 +217,7 @@ class ElasticNetCV(RoutesGroups, SparseLinear):
                 used = np.flatnonzero(fit.coefs.any(axis=1))
                 errors = y[test, None] - (rows[test][:, used] @ fit.coefs[used] + fit.intercepts)
                 scored = np.average(errors**2, axis=0, weights=None if weights is None else weights[test])
-                found[place, fold] = scored, fit.gaps.relative
+                found[place, fold] = scored, fit.relative
             del part
         self._choose(grids, [found[key] for key in sorted(found)], len(splits))
         fit = problem.solve(y, np.array([self.alpha_]), self._chosen_ratio, positive=self.positive, tolerance=self.tol)
@@ -261,21 +261,14 @@ class ElasticNetCV(RoutesGroups, SparseLinear):
 
     def _finish(self, record: LinearModel, fit: LassoFit) -> None:
         worst = float(np.max(self.gap_path_, initial=0.0))
-        record.certificate = gap_certificate(
-            float(fit.gaps.primal[0]),
-            float(fit.gaps.dual[0]),
-            self.tol,
-            self.alpha_,
-            (
-                Assumption(
-                    "every penalty of every fold is solved to tol",
-                    worst <= self.tol,
-                    worst,
-                    float(self.tol),
-                    "raise eps, so that the path ends earlier, or loosen tol",
-                ),
-            ),
+        solved = Assumption(
+            "every penalty of every fold is solved to tol",
+            worst <= self.tol,
+            worst,
+            float(self.tol),
+            "raise eps, so that the path ends earlier, or loosen tol",
         )
+        record.certificate = fit.certificate(0, (solved,))
         gap = max(float(fit.gaps.gap[0]), 0.0)
         record.statistics |= {"estimator.dual_gap": gap, "estimator.n_iter": fit.passes}
         self._settle(record, gap, fit.passes, True)

@@ -10,14 +10,15 @@ by active sets, exactly, warm along the path. Columns are centred, so Σr = 0 an
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from math import fsum
 
 import numpy as np
 
 from .. import dense
-from ..doubled import UNIT, two_prod
-from ..onepass.lasso_gap import LassoGaps, lasso_gaps
+from ..doubled import UNIT, UNIT_DOUBLED, two_prod
+from ..onepass.lasso_gap import LassoGaps, Sums, elastic_gaps, summing_error
 from ..threads import spread
 from .activeset import active_set_path
 from .digits import rounding_squares
@@ -29,6 +30,7 @@ from .squares import Solution, products_of, solve_part
 
 _COARSE = 1e-11  # of the largest eigenvalue: what float64's eigenvalues know of smaller penalties is mostly rounding
 _CANCELLED = 1e-8  # of a sum of squared errors: where rounding may have cost more it is summed again
+_AS_ROUNDING = 100.0  # roundings of the target's square: a gap of so few is not for another solver to mend
 _AT_ONCE = 80  # columns: below, active sets in NumPy alone are done before Numba would be imported
 
 
@@ -186,11 +188,12 @@ def gram_path(
     positive: bool = False,
     tol: float = 1e-8,
     compiled: bool = False,
+    errors: np.ndarray | None = None,
 ) -> tuple[np.ndarray, LassoGaps]:
     """(coefficients, gaps) of the elastic net for each penalty, in the order given, each warm from the last.
 
     ``C`` = XᵀX and ``c`` = Xᵀy of centred (weighted) columns, ``yy`` = y·y, ``n`` the sum of weights. Few columns are
-    solved in NumPy alone, unless ``compiled`` says that Numba is or will be loaded anyway.
+    solved in NumPy alone, unless ``compiled`` says that Numba is or will be loaded anyway. ``errors`` as in ``gram_gaps``.
     """
     C, c = np.ascontiguousarray(C, dtype=float), np.ascontiguousarray(c, dtype=float)
     penalties, l1_ratio = np.asarray(alphas, dtype=float), max(float(l1_ratio), 1e-9)  # no L1 part: solved next to it
@@ -198,8 +201,8 @@ def gram_path(
         with dense.alone(len(c)):
             found = active_set_path(C, c, n, penalties, l1_ratio)
         if found is not None:
-            gaps = gram_gaps(C, c, yy, n, found, penalties, l1_ratio)
-            if (gaps.gap <= tol * yy / n).all():
+            gaps = gram_gaps(C, c, yy, n, found, penalties, l1_ratio, errors=errors)
+            if (gaps.gap <= (tol + _AS_ROUNDING * summing_error(len(c))) * yy / n).all():
                 return found, gaps
     # A first penalty far below the largest is reached by steps: all columns at once would be one singular guess.
     top = float(np.max(c if positive else np.abs(c), initial=0.0)) / (n * l1_ratio)
@@ -207,28 +210,62 @@ def gram_path(
     grid = np.concatenate([np.geomspace(top, penalties[0], far + 1)[1:-1], penalties]) if far else penalties
     solver = ActiveSet(len(c), C, c)
     coefs = solver.solve(n * grid * l1_ratio, n * grid * (1.0 - l1_ratio), tol, positive)[grid.size - penalties.size :]
-    return coefs, gram_gaps(C, c, yy, n, coefs, penalties, l1_ratio, positive)
+    return coefs, gram_gaps(C, c, yy, n, coefs, penalties, l1_ratio, positive, errors)
 
 
 def gram_gaps(
     C: np.ndarray, c: np.ndarray, yy: float, n: float, coefs: np.ndarray, alphas: np.ndarray, l1_ratio: float,
-    positive: bool = False,
+    positive: bool = False, errors: np.ndarray | None = None,
 ) -> LassoGaps:  # fmt: skip
-    """The gap of each row of coefficients, whatever they are."""
-    taus, mus = n * alphas * l1_ratio, n * alphas * (1.0 - l1_ratio)
+    """The gap of each row of coefficients, whatever they are.
+
+    The products of columns i and j, the target the last of them, may be wrong by errors_i·errors_j; None stands for
+    products that are right to float64.
+    """
     h, fitted = c - coefs @ C, coefs @ c
-    g = h - mus[:, None] * coefs
-    return lasso_gaps(
-        np.maximum(yy - fitted - np.einsum("pj,pj->p", coefs, h), 0.0),  # yy − 2c·w + wᵀCw = yy − c·w − w·h
-        yy - fitted,
-        np.abs(coefs).sum(axis=1),
-        np.einsum("pj,pj->p", coefs, coefs),
-        np.max(g if positive else np.abs(g), axis=1, initial=0.0),
-        taus,
-        mus,
-        n,
-        positive,
-    )
+    left = np.maximum(yy - fitted - np.einsum("pj,pj->p", coefs, h), 0.0)  # yy − 2c·w + wᵀCw = yy − c·w − w·h
+    sizes = math.sqrt(UNIT + summing_error(len(c))) * np.sqrt(np.maximum(np.append(np.diagonal(C), yy), 0.0))
+    if errors is not None:
+        sizes = sizes + errors
+    return _gaps(left, yy - fitted, h, sizes[:-1], float(sizes[-1]), n, coefs, alphas, l1_ratio, positive)
+
+
+def moment_gaps(
+    part: Part, d: int, coefs: np.ndarray, alphas: np.ndarray, l1_ratio: float, *, fit_intercept: bool, positive: bool,
+    target: int = 0,
+) -> LassoGaps:  # fmt: skip
+    """The same in double-double, as the moments are: what is left uncertain is the noise of the moments themselves."""
+    H, E = products_of(part, fit_intercept)
+    G, at = (H[:d, :d], E[:d, :d]), d + target
+    beta = np.ascontiguousarray(coefs.T), np.zeros((d, len(coefs)))
+    right = tuple(np.repeat(v[:d, at : at + 1], len(coefs), axis=1) for v in (H, E))
+    h = residual(G, beta, (right[0], right[1]))
+    square = np.full(len(coefs), H[at, at]), np.full(len(coefs), E[at, at])
+    left = np.maximum(quadratic(beta, (right[0], right[1]), h, square), 0.0)
+    dots = quadratic(beta, (right[0], right[1]), np.zeros_like(h), square)  # yy − w·c
+    noise = np.sqrt(part.noise + UNIT_DOUBLED * np.diagonal(H))
+    return _gaps(
+        left, dots, h.T, noise[:d], float(noise[at]), part.weight[0], coefs, alphas, l1_ratio, positive
+    )  # fmt: skip
+
+
+def _gaps(
+    left: np.ndarray, dots: np.ndarray, h: np.ndarray, sizes: np.ndarray, target_size: float, n: float,
+    coefs: np.ndarray, alphas: np.ndarray, l1_ratio: float, positive: bool,
+) -> LassoGaps:  # fmt: skip
+    """Gaps from ‖r‖², y'r and X'r, where a product of columns i and j may be wrong by sizes_i·sizes_j."""
+    taus, mus = n * alphas * l1_ratio, n * alphas * (1.0 - l1_ratio)
+    reach = target_size + np.abs(coefs) @ sizes
+    unsure = reach[:, None] * sizes + 4.0 * UNIT * (np.abs(h) + np.abs(mus[:, None] * coefs))
+    sums = Sums(left, dots, reach * reach + 4.0 * UNIT * left, target_size * reach + 4.0 * UNIT * np.abs(dots))
+    return elastic_gaps(sums, coefs, h, unsure, taus, mus, n, positive)
+
+
+def null_of_moments(part: Part, d: int, fit_intercept: bool, target: int = 0) -> float:
+    """Half the mean square of the target, about its mean where an intercept or a constant column reaches that."""
+    centred, mean = part.products[0], part.mean[0]
+    about_mean = fit_intercept or bool(((np.diagonal(centred)[:d] == 0.0) & (mean[:d] != 0.0)).any())
+    return 0.5 * float(products_of(part, about_mean)[0][d + target, d + target]) / float(part.weight[0])
 
 
 def moment_gram(

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from ..batch.design import Design
-from ..batch.duality import NO_DUAL, Dual, growth, rounding_of, solve_symmetric
+from ..batch.duality import NO_DUAL, Dual, rounding_of, solve_symmetric
 from ..batch.gradient import Patience, full_gradient, rounding
 from ..batch.methods import advised, make_penalty
 from ..batch.newton import SHARP
@@ -23,6 +23,7 @@ from ..batch.risk import Point, Risk, run
 from ..certificates.certificate import Status
 from ..errors import UsageError
 from ..model.iterated import link_of
+from ..onepass.lasso_gap import summing_error
 from ..onepass.moments import Moments
 from .looking import constant
 from .passes import HEAD, Pass
@@ -261,7 +262,7 @@ def known_reference(risk: RemoteRisk, told: dict[str, Any], total: float, rows: 
             theta[-1], null = mean, min(0.5 * variance, loss.delta * math.sqrt(variance))
     if not math.isfinite(least):
         return Reference(null, -math.inf, -math.inf, theta)
-    return Reference(null, least, least - growth(rows) * size, theta)
+    return Reference(null, least, least - summing_error(rows) * size, theta)
 
 
 def started(
