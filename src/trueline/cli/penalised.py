@@ -203,39 +203,25 @@ def penalised(
 
 
 def solved(moments: Any, alpha: float, ratio: float, ridge: bool) -> Any:
-    """The record of one penalty, with the gap of its objective in the form mean loss + l1·‖w‖₁ + ½l2·‖w‖²."""
-    from ..certificates.optimality import gap_certificate
-    from ..model.closed import linear_record, squeezed
-    from ..onepass.paths import gram_path, moment_gram
+    """The record of one penalty: ridge in closed form, lasso and elastic net with the gap of
 
-    part, d = moments.total, len(moments.terms)
-    constant = moments.intercept
-    C, c, yy = moment_gram(part, d, constant)
-    W = part.weight[0]
-    l1, l2 = (0.0, alpha / W) if ridge else (alpha * ratio, alpha * (1.0 - ratio))
+    mean loss + alpha·(ratio·‖w‖₁ + ½(1 − ratio)‖w‖²).
+    """
+    from ..certificates.optimality import gap_certificate
+    from ..model.closed import fit_ridge, linear_record, squeezed
+    from ..onepass.paths import moment_gaps, null_of_moments
+
+    part, d, constant = moments.total, len(moments.terms), moments.intercept
     if ridge:
-        w = ridge_path(moments, np.array([alpha]))[0]
-    else:
-        w = gram_path(C, c, yy, W, [alpha], ratio, tol=1e-12)[0][0]
-    slope = (c - C @ w) / W
-    primal = 0.5 * max(yy - 2.0 * (w @ c) + w @ C @ w, 0.0) / W + l1 * float(np.abs(w).sum()) + 0.5 * l2 * float(w @ w)
-    # The dual point is the residual, scaled into the domain where there is no ridge to open it.
-    shrink = min(1.0, l1 / max(float(np.abs(slope).max(initial=0.0)), 1e-300)) if l2 == 0.0 and l1 > 0.0 else 1.0
-    left = max(yy - 2.0 * (w @ c) + w @ C @ w, 0.0) / W
-    across = (yy - w @ c) / W
-    excess = np.maximum(np.abs(shrink * slope) - l1, 0.0)
-    dual = shrink * across - 0.5 * shrink**2 * left - (float(excess @ excess) / (2.0 * l2) if l2 > 0.0 else 0.0)
+        return squeezed(fit_ridge(moments, np.array([alpha]), fit_intercept=constant), moments)
+    w = lasso_path(moments, np.array([alpha]), ratio, tol=1e-12)
+    gaps = moment_gaps(part, d, w, np.array([alpha]), ratio, fit_intercept=constant, positive=False)
+    null = null_of_moments(part, d, constant)
+    proof = gap_certificate(float(gaps.primal[0]), float(gaps.dual[0]), null=null, saturated=0.0)
     mean = part.mean[0]
-    null = 0.5 * (yy / W + (float(mean[d]) ** 2 if constant else 0.0))
-    level = mean[d] - w @ mean[:d] if constant else 0.0
-    steep = slope - l2 * w
-    steep = np.where(w != 0, steep - l1 * np.sign(w), np.sign(steep) * np.maximum(np.abs(steep) - l1, 0.0))
-    spread = np.sqrt(deviations(moments) ** 2 + l2)  # the columns' scale counts the penalty's curvature
-    norm = float(np.linalg.norm(steep / np.where(spread > 0, spread, np.inf)))
-    proof = gap_certificate(primal, min(dual, primal), null=null, saturated=0.0, gradient_norm=norm)
+    level = mean[d] - w @ mean[:d] if constant else np.zeros(1)
     made = linear_record(
-        moments, w[None, :], np.array([level]), proof, family="ridge" if ridge else "lasso" if ratio == 1.0 else "elastic net",
-        fit_intercept=constant,
-        objective={"loss": "squared", "loss_fields": [1.0], "penalty": "elastic_net", "alpha": l1 + l2, "l1_ratio": l1 / (l1 + l2) if l1 + l2 else 0.0, "fit_intercept": constant},
+        moments, w, level, proof, family="lasso" if ratio == 1.0 else "elastic net", fit_intercept=constant,
+        objective={"loss": "squared", "loss_fields": [1.0], "penalty": "elastic_net", "alpha": alpha, "l1_ratio": ratio, "fit_intercept": constant},
     )  # fmt: skip
     return squeezed(made, moments)
