@@ -25,7 +25,9 @@ def verify(
     weights: Annotated[str | None, Option(help="The same of its row weights.", show_default=False)] = None,
     json: options.Json = False,
 ) -> int:
-    """Recompute what a model's certificate claims from its training data. Exit code 0 if all of it holds, 4 if not.
+    """Recompute what a model and its certificate claim from the training data. Exit code 0 if all of it holds, 4 if not.
+
+    Exit code 3 says that it cannot be checked. What no check recomputes is listed as stated, not checked.
 
     Online learners are replayed, so their rows must come in the order of training.
 
@@ -54,11 +56,12 @@ def verify(
         passes = _passes(opened)
         rows = _learned(opened, training_rows(opened, source, named))
         rows = tuple(v if v is None or passes == 1 else np.concatenate([v] * passes) for v in rows)
-        result = check(opened.record, rows, replay=again)
+        result = check(opened.record, rows, replay=again, table=source)
     if json:
         emit(result.to_dict())
     else:
         show(_table(result))
+        show(_stated(result))
         show(paint(f"{model}: {result}", "green" if result.ok else "red"))
     return 0 if result.ok else 4
 
@@ -66,7 +69,7 @@ def verify(
 WORDS = 26  # columns of a cell, so that names of claims keep theirs on a terminal of 80
 
 
-SHOWN = 24  # claims on the screen; those that fail are all shown
+SHOWN = 32  # claims on the screen; those that fail are all shown
 
 
 def _learned(opened: Any, rows: tuple[Any, Any, Any]) -> tuple[Any, ...]:
@@ -99,7 +102,7 @@ def _table(result: Any) -> str:
 
     checks = [c for at, c in enumerate(result.checks) if at < SHOWN or not c.held]
     hidden = len(result.checks) - len(checks)
-    names = [c.claim if " " in c.claim else c.claim.replace("_", " ") for c in checks]
+    names = [_named(c.claim) for c in checks]
     columns = [_cells("claimed", [c.claimed for c in checks]), _cells("found", [c.found for c in checks])]
     room = width() - sum(len(column[0]) for column in columns) - len("holds") - 6
     wide = min(max(map(len, ["claim", *names])), max(8, room))
@@ -111,6 +114,27 @@ def _table(result: Any) -> str:
     marks = ["bold", *("" if c.held else "red" for c in checks)]
     more = [f"… and {hidden:,} more that hold (--json shows all)"] if hidden else []
     return "\n".join([*(paint(line, mark) if mark else line for line, mark in zip(lines, marks, strict=True)), *more])
+
+
+def _named(claim: str) -> str:
+    """A field as words; names of columns are left as they are."""
+    if " " in claim:
+        return claim
+    return claim.removeprefix("statistics.").removeprefix("part.").replace("_", " ")
+
+
+def _stated(result: Any) -> str:
+    """The names of what is said and not checked, in lines of the terminal's width."""
+    import textwrap
+
+    from .console import width
+
+    names = [_named(name) for name, _ in result.stated]
+    if not names:
+        return "stated, not checked: nothing"
+    return textwrap.fill(
+        f"stated, not checked: {', '.join(names)}", width(), subsequent_indent="  ", break_on_hyphens=False
+    )
 
 
 def _cells(head: str, values: list[Any]) -> list[str]:

@@ -17,13 +17,17 @@ import numpy as np
 from ..errors import ModelError, TruelineError
 from .stated_claims import Check, Claims, Given, check_numbers, given
 from .verify_components import check_components
+from .verify_encoding import check_encoding
 from .verify_exact import CLOSED_FORMS, check_closed_form
 from .verify_gap import check_objective
 from .verify_nonlinear import BEYOND
 from .verify_online import check_learner
 
 IN_THE_BOUND = "the rest is in the bound"  # an assumption whose failure the bound has a term for
+LINEAR = ("closed form", "objective", "reweighting")
 ONE_BY_ONE = ("online", "mixture", "ladder", "recursive")
+
+POLICIES = ("missing", "unseen", "where", "derive", "formula")  # of a schema: what rows show in part only
 
 # The kinds of certificate that a kind of model can carry.
 CERTIFICATES: dict[str, tuple[str, ...]] = {
@@ -69,12 +73,13 @@ class Verification:
         return f"{len(self.checks)} claims hold" if self.ok else f"does not hold: {failed or 'nothing to check'}"
 
 
-def verify(model: Any, data: Any, *, certificate: Any = None, replay: Any = None) -> Verification:
+def verify(model: Any, data: Any, *, certificate: Any = None, replay: Any = None, table: Any = None) -> Verification:
     """Recompute a model's certificate from its training data, by other code than made it.
 
     ``model`` is a fitted estimator or a record; ``data`` is (X, y) or (X, y, weights), in the training order for
     online learners, or any table or path that the model was trained on; ``certificate`` replaces the model's own,
-    ``replay(X, y, weights)`` makes the predictions again where columns came one by one: them and the learner then.
+    ``replay(X, y, weights)`` makes the predictions again where columns came one by one: them and the learner then;
+    ``table`` is what (X, y) were read from, so that the model's own way to read it is checked as well.
 
     >>> import numpy as np, trueline as tl
     >>> X, y = np.random.default_rng(0).normal(size=(50, 2)), np.arange(50.0)
@@ -94,6 +99,9 @@ def verify(model: Any, data: Any, *, certificate: Any = None, replay: Any = None
     try:
         with np.errstate(all="ignore"):
             _check_of(problem)(out, rows, replay)
+            table = data if table is None and not isinstance(data, tuple) else table
+            if problem in LINEAR and table is not None:
+                check_encoding(out, rows.record, rows.X, rows.c, table)
     except NotImplementedError as unknown:
         raise CannotBeChecked(f"there is no independent check of {unknown}", where="model") from None
     except TruelineError:
@@ -137,9 +145,11 @@ def _check_assumptions(out: Claims) -> None:
     """What is proven rests on all assumptions that the certificate names; those that no check looked at are stated."""
     broken = [item.name for item in out.proof.assumptions if not item.held and IN_THE_BOUND not in item.name]
     needed = out.proof.kind != "monotone"  # of reweighting they only tell a convex loss from a redescending one
-    said, held = f"fails: {broken[0]}" if broken else "all held", not (broken and needed and out.proof.proven)
+    said, held = f"{len(broken)} failed" if broken else "all held", not (broken and needed and out.proof.proven)
     out.covered.add("assumptions")
-    out.append(Check("assumptions", said, None, held, "a proof needs all of them"))
+    out.append(
+        Check("assumptions", said, None, held, f"failed: {broken[0]}" if broken else "a proof needs all of them")
+    )
 
 
 def _check_coverage(out: Claims) -> None:
@@ -162,6 +172,8 @@ def stated_by(record: Any, out: Claims) -> list[tuple[str, Any]]:
     values = {name: getattr(record, name) for name in names if name not in ("certificate", "statistics")}
     values |= {f"statistics.{name}": value for name, value in (getattr(record, "statistics", None) or {}).items()}
     found += [(name, value) for name, value in values.items() if name not in out.recomputed]
+    if "schema" in out.recomputed:
+        found += [(f"schema.{name}", getattr(record.schema, name)) for name in POLICIES]
     return [(name, _plain(value)) for name, value in found if not _says_nothing(value)]
 
 
