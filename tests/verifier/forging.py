@@ -199,7 +199,9 @@ def refused(model: Any, data: Any, certificate: Any, honest: Any) -> bool:
 
 def same(left: Any, right: Any) -> bool:
     """Whether two fields of a certificate are equal."""
-    return bool(np.array_equal(left, right)) if isinstance(left, np.ndarray) else left == right
+    if left is None or right is None:
+        return left is right
+    return bool(np.array_equal(left, right)) if isinstance(left, np.ndarray) else bool(left == right)
 
 
 def mend(certificate: Any, result: Any, lies: frozenset[str]) -> Any:
