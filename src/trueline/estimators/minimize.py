@@ -183,8 +183,8 @@ def minimize(
             _solved(
                 risk, method, _start(solutions[-1] if solutions else start, risk), classes,
                 float(getattr(penalty_part, "alpha", 0.0)) if strength is None else strength, named,
-                objective=_told(loss_part, penalty_part, penalty_weights, lower, upper, fit_intercept=bool(intercept),
-                                tolerance=float(tol), offset=offset is not None, standardise=standard),
+                objective=_told(loss_part, penalty_part, penalty_weights, lower, upper, groups,
+                                fit_intercept=bool(intercept), tolerance=float(tol), offset=offset is not None, standardise=standard),
                 stop=stop, tol=tol, max_iter=max_iter, callback=callback,
             )
         )  # fmt: skip
@@ -264,12 +264,19 @@ def _solved(
     return Solution(coef, constant, method, why, *told)
 
 
-def _told(loss: Any, penalty: Any, weights: Any, lower: Any, upper: Any, **more: Any) -> dict[str, Any]:
-    """What is minimised, so that anyone can form it again; bounds other than b ≥ 0 are only mentioned."""
+def _told(
+    loss: Any, penalty: Any, weights: Any, lower: Any, upper: Any, groups: Any, **more: Any
+) -> dict[str, Any]:
+    """What is minimised, so that anyone can form it again."""
     told = objective_of(loss, penalty, **more)
     told["weights"] = None if weights is None else np.asarray(weights, dtype=float)
     told["positive"] = told["penalty"] == "nonnegative" or (lower is not None and not np.any(lower) and upper is None)
-    told["bounded"] = not told["positive"] and (lower is not None or upper is not None)
+    if lower is not None or upper is not None:
+        told["bounded"] = True
+        told["lower"] = None if lower is None else np.asarray(lower, dtype=float)
+        told["upper"] = None if upper is None else np.asarray(upper, dtype=float)
+    if groups is not None:
+        told["groups"] = np.asarray(groups)
     return told
 
 

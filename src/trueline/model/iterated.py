@@ -102,6 +102,8 @@ def penalty_of(strength: float, l1_ratio: float) -> Any:
 
 def objective_of(loss: Any, penalty: Any, **more: Any) -> dict[str, Any]:
     """What was minimised, in words and numbers, so that anyone can form it again from the data."""
+    if hasattr(penalty, "lower"):
+        more = {"lower": float(penalty.lower), "upper": float(penalty.upper)} | more
     return {
         "loss": getattr(loss, "name", type(loss).__name__),
         "loss_fields": [float(v) for v in loss] if isinstance(loss, tuple) else [],

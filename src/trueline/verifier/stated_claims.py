@@ -10,7 +10,6 @@ import numpy as np
 from ..errors import DataError, ModelError
 
 Rows = np.ndarray
-L1_SHARES = {"none": 0.0, "l2": 0.0, "l1": 1.0, "nonnegative": 1.0, "elastic_net": None}
 
 
 class Check(NamedTuple):
@@ -124,26 +123,6 @@ class Line(NamedTuple):
     ridge: Rows
 
 
-class Problem(NamedTuple):
-    """min Σ c·loss(Z w, t) + Σ l1·|w| + ½ l2·w², weights c of sum 1; a column of W a class; w ≥ 0 where positive.
-
-    Beside a free constant ``shift`` was taken off the columns, and the constant takes up what that moves: the same
-    problem, and nothing cancels.
-    """
-
-    loss: str
-    f: float
-    Z: Rows
-    t: Rows
-    c: Rows
-    W: Rows
-    l1: Rows
-    l2: Rows
-    positive: bool
-    shift: Rows
-    standardised: bool = True  # whether the solver measured in columns of length 1
-
-
 class Rule(NamedTuple):
     """How an online learner moves: V and its parameter, the geometry and its own (ε or a radius), rates base/tᵖ.
 
@@ -230,35 +209,6 @@ def lines(told: Given) -> tuple[Rows, Rows, Rows, int, list[Line]]:
         on = [j for j in kept if w[j] != 0 or not bounded]
         found.append(Line(on, np.r_[[constant] * first, w[on]], alpha * unit[on]))
     return X, Y, c, first, found
-
-
-def problems(told: Given) -> tuple[list[Problem], float]:
-    """What was minimised, and the relative gap that is called proven: one problem, or one a class against the rest."""
-    record, _, X, y, c = told
-    said = record.statistics.get("objective") or {"penalty": "of another kind"}
-    if said.get("offset") or said.get("bounded") or said["penalty"] not in L1_SHARES:
-        kind = "an offset" if said.get("offset") else "bounds" if said.get("bounded") else f"penalty {said['penalty']}"
-        raise NotImplementedError(f"the gap of a problem with {kind}")
-    name, f, on = said["loss"], float((*said["loss_fields"], 0.0)[0]), slice(0 if said["fit_intercept"] else 1, None)
-    share = L1_SHARES[said["penalty"]]
-    ratio = said["l1_ratio"] if share is None else share
-    factors = np.ones(len(X.T)) if said.get("weights") is None else np.asarray(said["weights"])
-    alpha = said["alpha"] * (said["penalty"] != "none") * factors
-    l1 = np.r_[said.get("intercept_l1", 0.0), alpha * ratio][on]
-    l2 = np.r_[said.get("intercept_l2", 0.0), alpha * (1.0 - ratio)][on]
-    labels = () if record.classes is None else tuple(record.classes)
-    index = np.argmax(y[:, None] == np.array(labels), axis=1) if labels else np.zeros(len(y), dtype=int)
-    c = c * np.array(said.get("class_factors", np.ones(1 + len(labels))))[index]
-    W = np.vstack([np.ravel(record.intercept), np.atleast_2d(record.coef).T])[on]
-    weights = [W] if name == "softmax" else np.hsplit(W, W.shape[1])
-    signs = [np.where(index == (k if len(weights) > 1 else 1), 1.0, -1.0) for k in range(len(weights))]
-    targets = [index] if name == "softmax" else signs if labels else list(y.reshape(len(y), -1).T.astype(float))
-    Z, c, up = np.insert(X, 0, 1.0, axis=1)[:, on], c / c.sum(), bool(said.get("positive"))
-    shift = (c @ Z) * (np.arange(len(W)) > 0) * bool(said["fit_intercept"] and l1[0] == l2[0] == 0)
-    moved = [np.vstack([w[:1] + shift @ w, w[1:]]) for w in weights]
-    plain = (l1, l2, up, shift, bool(said.get("standardise", True)))
-    every = [Problem(name, f, Z - shift, t, c, w, *plain) for t, w in zip(targets, moved, strict=True)]
-    return every, float(said.get("tolerance", 1e-6))
 
 
 def rule_of(record: Any) -> Rule:

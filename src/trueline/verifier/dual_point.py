@@ -1,0 +1,424 @@
+"""How far stated weights can be from the optimum: a dual point found here, and what it proves.
+
+For slopes a of the rows, u = −Zᵀ(c∘a), and any weights w (Fenchel and Young, row by row and column by column):
+
+    P(w) − min P  ≤  Σ c·(V(s) + V*(a) − a·s) + Σ (penalty(w) + penalty*(u) − u·w),
+
+sums of terms that are not negative, so nothing cancels. Whatever a is, the right side is a bound; a good one has the
+slopes of the optimum. Newton's steps from the stated weights look for them, with corners of loss and penalty rounded off
+a little (Moreau): then slopes lie in their range, and the rounding costs no more than its own size. How the point was found proves nothing and
+needs no trust; only ``bound`` is the proof.
+
+A weight that nothing holds has penalty*(u) = ∞ unless u = 0, which rounding never gives. So the bound is taken over
+weights whose scores lie within a radius ρ, at ρ·‖u‖ in columns made orthonormal; by convexity weights k times as far can
+be better by k times the bound at most. Weights under L1 are no larger than P(w)/l1, or P(w) would be less.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from typing import Any
+
+import numpy as np
+
+from .minimised_problem import Group, Problem
+from .stated_claims import Rows
+from .verify_losses import round_corner
+
+EPS = float(np.finfo(float).eps)
+LARGEST_MATRIX = 1500  # parameters up to which Newton's matrix is factored; beyond, conjugate gradients
+CLOSE = 1e-9  # of the scale: a bound that needs no better
+SMOOTH_STEPS, CORNER_STEPS = 30, 12
+ROUNDINGS = tuple(10.0**-k for k in range(1, 9))  # of the mean loss: how far corners are rounded off, one after another
+
+
+@dataclasses.dataclass(frozen=True)
+class Found:
+    """No weights have an objective below the stated one less ``gap`` and ``rounding``; some reach ``reached``."""
+
+    gap: float
+    rounding: float
+    reached: float
+
+
+@dataclasses.dataclass(frozen=True)
+class Coordinates:
+    """The problem in columns of which the first ``free`` are orthonormal, and the others are held by penalty or bounds.
+
+    ``spread`` is how much the rounding of a sum over a column grows in making it orthonormal.
+    """
+
+    problem: Problem
+    columns: Rows
+    stated: Rows
+    l1: Rows
+    l2: Rows
+    lower: Rows
+    upper: Rows
+    groups: tuple[Group, ...]
+    free: int
+    spread: Rows
+
+    def scores(self, weights: Rows) -> Rows:
+        found = self.columns @ weights
+        return found if weights.shape[1] > 1 else found[:, 0]
+
+    def correlations(self, slope: Rows) -> Rows:
+        """Zᵀ(c∘a), columns × classes."""
+        return self.columns.T @ (self.problem.c * slope.T).T.reshape(len(slope), -1)
+
+
+def coordinates(problem: Problem) -> Coordinates:
+    """The free columns made orthonormal in the rows' weights; directions in which they are dependent are left out."""
+    free = problem.free
+    count = int(free.sum())
+    if count == 1 and free[0]:
+        return Coordinates(
+            problem, problem.columns, problem.stated, problem.l1, problem.l2, problem.lower, problem.upper,
+            problem.groups, 1, np.ones(1),
+        )  # fmt: skip
+    loose, held = problem.columns[:, free], np.flatnonzero(~free)
+    directions, lengths = principal_directions(loose, problem.c) if count else (np.zeros((0, 0)), np.zeros(0))
+    turn = directions / lengths
+    place = {int(j): k + len(lengths) for k, j in enumerate(held)}
+    groups = tuple(Group(np.array([place[int(j)] for j in g.columns]), g.strength) for g in problem.groups if g.strength)
+
+    def joined(values: Rows, empty: float) -> Rows:
+        return np.r_[np.full(len(lengths), empty), values[held]]
+
+    return Coordinates(
+        problem,
+        np.hstack([loose @ turn, problem.columns[:, held]]),
+        np.vstack([(directions.T @ problem.stated[free]) * lengths[:, None], problem.stated[held]]),
+        joined(problem.l1, 0.0), joined(problem.l2, 0.0), joined(problem.lower, -math.inf),
+        joined(problem.upper, math.inf), groups, len(lengths), np.abs(turn).sum(axis=0),
+    )  # fmt: skip
+
+
+def principal_directions(columns: Rows, c: Rows) -> tuple[Rows, Rows]:
+    """(directions as columns, lengths): √c·Z times a direction has its length; those of rounding's size are left out."""
+    values, vectors = np.linalg.eigh((columns * c[:, None]).T @ columns)
+    if values[0] > 1e-8 * values[-1]:
+        return vectors, np.sqrt(values)
+    triangle = np.linalg.qr(np.sqrt(c)[:, None] * columns, mode="r")  # a Gram matrix would square small lengths away
+    _, lengths, turned = np.linalg.svd(triangle)
+    turned = turned[: len(lengths)]
+    counted = lengths > 4.0 * EPS * math.sqrt(len(columns.T)) * lengths[0]
+    return turned[counted].T, lengths[counted]
+
+
+def find_dual_point(problem: Problem, scores: Rows, excess: float, scale: float) -> Found:
+    """The best bound on the way of Newton's steps; ``excess`` is the stated objective less the least loss of the rows."""
+    search = Search(coordinates(problem), scores, excess, scale)
+    search.run()
+    return Found(search.gap, search.rounding, min(search.reached, excess))
+
+
+class Search:
+    """Newton's steps, and the best bound seen; the least loss that the rows allow is the first."""
+
+    def __init__(self, at: Coordinates, scores: Rows, excess: float, scale: float) -> None:
+        self.at, self.problem, self.stated_scores = at, at.problem, scores
+        self.excess, self.scale = excess, scale
+        self.gap, self.rounding, self.reached = excess, 0.0, excess
+        self.weights, self.scores = at.stated, scores
+        self.share = 0.1 * CLOSE  # of the scale: what rounding off the corners of the penalty may cost
+        self.target = 1.0
+        if self.problem.loss.of_residual:
+            self.target = math.sqrt(float(self.problem.c @ self.problem.loss.y**2))
+
+    def run(self) -> None:
+        loss = self.problem.loss
+        if self.excess <= CLOSE * self.scale:
+            return
+        if not loss.kinked:
+            self.newton(loss, SMOOTH_STEPS)
+        if loss.kinked or self.has_corners():
+            for share in ROUNDINGS:
+                if self.good():
+                    break
+                self.share = share
+                self.newton(loss.smoothed(share * self.scale), CORNER_STEPS)
+        self.reach()
+
+    def has_corners(self) -> bool:
+        at = self.at
+        return bool(at.l1.any() or at.groups or np.isfinite(at.lower).any() or np.isfinite(at.upper).any())
+
+    def good(self) -> bool:
+        near = 20.0 * CLOSE if self.problem.loss.kinked else CLOSE
+        return self.gap + self.rounding <= max(near * self.scale, 2.0 * self.rounding)
+
+    def newton(self, loss: Any, most: int) -> None:
+        """Damped Newton's steps on a smooth objective, ``most`` at most."""
+        at, c, stalled = self.at, self.problem.c, 0
+        widths: Rows | None = None
+        for _ in range(most):
+            slope = loss.slope(self.scores)
+            pull = at.correlations(slope)
+            before = self.gap + self.rounding
+            self.bound(slope, pull)
+            if not loss.kinked and self.good() and self.problem.loss is loss:
+                break
+            stalled = stalled + 1 if self.gap + self.rounding > 0.5 * before else 0
+            if stalled > 5 and self.problem.loss is loss:
+                break
+            if widths is None:
+                widths = self.penalty_widths(pull)
+            used = ~self.resting(pull)
+            gradient = np.where(used, pull + self.penalty_slope(widths), 0.0)
+            step = self.step(loss, gradient, widths, used)
+            moved, falls = at.scores(step), float((gradient * step).sum())
+            if not (falls > 0.0 and np.isfinite(moved).all()):
+                break
+            if self.problem.loss.kinked:
+                self.bound_along(loss, slope, moved)
+            value = float(c @ loss.excess(self.scores)) + self.penalty_value(self.weights, widths)
+            length = self.line_search(loss, value, step, moved, falls, widths)
+            if length == 0.0:
+                break
+            self.weights, self.scores = self.weights - length * step, self.scores - length * moved
+            if falls <= 1e-3 * CLOSE * self.scale and self.problem.loss is not loss:
+                slope = loss.slope(self.scores)
+                self.bound(slope, at.correlations(slope))
+                break
+
+    def line_search(self, loss: Any, value: float, step: Rows, moved: Rows, falls: float, widths: Rows) -> float:
+        """A length at which the objective falls by a part of what its slope foretells (Armijo); 0 if there is none."""
+        length, room = 1.0, 4.0 * EPS * abs(value)
+        with np.errstate(over="ignore", invalid="ignore"):
+            for _ in range(40):
+                after = float(self.problem.c @ loss.excess(self.scores - length * moved))
+                after += self.penalty_value(self.weights - length * step, widths)
+                if after <= value - 1e-4 * length * falls + room:
+                    return length
+                length *= 0.5
+        return 0.0
+
+    # the bound
+
+    def bound(self, slope: Rows, pull: Rows) -> None:
+        """What the slopes a of the rows prove, a = V′ at the present scores; ``pull`` is Zᵀ(c∘a)."""
+        at, c, loss = self.at, self.problem.c, self.problem.loss
+        size = math.sqrt(float(c @ (slope * slope).reshape(len(c), -1).sum(axis=1)))
+        noise = 4.0 * EPS * size  # the rounding of a sum over a column of length 1
+        rows = float(c @ loss.divergence(self.stated_scores, self.scores, slope))
+        rounding = float(c @ loss.divergence_rounding(self.stated_scores, self.scores, slope))
+        rounding += size * 4.0 * EPS * float(np.abs(at.stated).sum())  # of the stated scores themselves
+        radius = 2.0 * max(float(np.linalg.norm(w[: at.free])) for w in (at.stated, self.weights)) + self.target
+        free = pull[: at.free]
+        loose = radius * float(np.linalg.norm(free)) + float((free * at.stated[: at.free]).sum())
+        rounding += 2.0 * radius * noise * float(np.linalg.norm(at.spread)) * math.sqrt(pull.shape[1])
+        held, held_rounding = self.held(-pull, noise)
+        gap, rounding = rows + loose + held, rounding + held_rounding
+        if np.isfinite(gap + rounding) and gap + rounding < self.gap + self.rounding:
+            self.gap, self.rounding = gap, rounding
+
+    def bound_along(self, loss: Any, slope: Rows, moved: Rows) -> None:
+        """What the slopes prove that the step foretells: on a corner they are finer than scores, which round, can give."""
+        sharp: Any = self.problem.loss
+        foretold = np.clip(slope - loss.curvature(self.scores) * moved, sharp.low, sharp.high)
+        self.bound(foretold, self.at.correlations(foretold))
+
+    def held(self, u: Rows, noise: float) -> tuple[float, float]:
+        """Σ penalty(w) + penalty*(u) − u·w of the held columns, and its rounding."""
+        at = self.at
+        alone = np.ones(len(u), dtype=bool)
+        alone[: at.free] = False
+        gap = rounding = 0.0
+        for group in at.groups:
+            alone[group.columns] = False
+            w, far = at.stated[group.columns], self.excess / group.strength
+            norm, pulled = float(np.linalg.norm(w)), float(np.linalg.norm(u[group.columns]))
+            own = group.strength * norm - float((u[group.columns] * w).sum())
+            gap += max(own, 0.0) + far * max(pulled - group.strength, 0.0)
+            rounding += noise * math.sqrt(len(w)) * (norm + far * (pulled + noise >= group.strength))
+        w, u = at.stated[alone], u[alone]
+        l1, l2, lower, upper = (v[alone][:, None] for v in (at.l1, at.l2, at.lower, at.upper))
+        far = 2.0 * np.maximum(np.abs(w), np.abs(self.weights[alone])) + self.target
+        with np.errstate(divide="ignore", invalid="ignore"):
+            far = np.where(l1 > 0.0, self.excess / l1, far)
+            far = np.where(l2 > 0.0, np.minimum(math.inf, np.where(l1 > 0.0, far, math.inf)), far)
+        low, high = np.maximum(lower, -far), np.minimum(upper, far)
+        # What is subtracted is nearly as large: together first, a column at a time.
+        value = l1 * np.abs(w) + 0.5 * l2 * w * w - u * w
+        most, best = self.conjugate(u, l1, l2, low, high)
+        inflated = [self.conjugate(u + sign * noise, l1, l2, low, high)[0] for sign in (-1.0, 1.0)]
+        gap += float(np.maximum(value + most, 0.0).sum())
+        rounding += float(np.maximum(np.maximum(*inflated) - most, 0.0).sum()) + noise * float(np.abs(w).sum())
+        rounding += 4.0 * EPS * float((np.abs(u * w) + np.abs(u * best)).sum())
+        return gap, rounding
+
+    @staticmethod
+    def conjugate(u: Rows, l1: Rows, l2: Rows, low: Rows, high: Rows) -> tuple[Rows, Rows]:
+        """The largest u·w − l1·|w| − ½l2·w² over low ≤ w ≤ high, and where it is."""
+        beyond = np.sign(u) * np.maximum(np.abs(u) - l1, 0.0)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            best = np.where(l2 > 0.0, beyond / l2, np.where(beyond == 0.0, 0.0, np.sign(beyond) * math.inf))
+        best = np.clip(best, low, high)
+        return u * best - l1 * np.abs(best) - 0.5 * l2 * best * best, best
+
+    # the penalty, with its corners rounded off
+
+    def penalty_widths(self, pull: Rows) -> Rows:
+        """How far a bound may be overstepped by what pulls at a weight: all of them together cost ``share``."""
+        steep = np.maximum(self.at.l1[:, None], np.abs(pull))
+        return self.corner_cost() / np.maximum(steep, 1e-150) ** 2
+
+    def corner_cost(self) -> float:
+        return self.share * self.scale / self.weights.size
+
+    def penalty_value(self, w: Rows, widths: Rows) -> float:
+        at = self.at
+        out = np.minimum(w - at.lower[:, None], 0.0) ** 2 + np.maximum(w - at.upper[:, None], 0.0) ** 2
+        total = float((0.5 * at.l2[:, None] * w * w + 0.5 * out / widths).sum())
+        total += float(round_corner(w, at.l1[:, None], self.corner_cost())[0].sum())
+        for group in at.groups:
+            total += float(round_corner(np.linalg.norm(w[group.columns]), group.strength, self.corner_cost())[0])
+        return total
+
+    def penalty_slope(self, widths: Rows) -> Rows:
+        at, w = self.at, self.weights
+        slope = round_corner(w, at.l1[:, None], self.corner_cost())[1] + at.l2[:, None] * w
+        slope += (np.minimum(w - at.lower[:, None], 0.0) + np.maximum(w - at.upper[:, None], 0.0)) / widths
+        for group in at.groups:
+            norm = float(np.linalg.norm(w[group.columns]))
+            steep = float(round_corner(norm, group.strength, self.corner_cost())[1])
+            slope[group.columns] += w[group.columns] * (steep / norm if norm else 0.0)
+        return slope
+
+    def penalty_curvature(self, widths: Rows) -> Rows:
+        """Of each weight alone; a group's norm counts by its curvature across, which is the larger one."""
+        at, w = self.at, self.weights
+        outside = (w < at.lower[:, None]) | (w > at.upper[:, None])
+        found = at.l2[:, None] + outside / widths + round_corner(w, at.l1[:, None], self.corner_cost())[2]
+        for group in at.groups:
+            found[group.columns] += self.across(group)
+        return found
+
+    def across(self, group: Group) -> float:
+        """How a group's norm curves across its own direction: slope/norm, at 0 its curvature."""
+        norm = float(np.linalg.norm(self.weights[group.columns]))
+        _, steep, curved = round_corner(norm, group.strength, self.corner_cost())
+        return float(steep) / norm if norm else float(curved)
+
+    def resting(self, pull: Rows) -> Rows:
+        """The weights on a corner or a bound that nothing pulls away from it."""
+        at, w = self.at, self.weights
+        l1, lower, upper = at.l1[:, None], at.lower[:, None], at.upper[:, None]
+        slope = pull + at.l2[:, None] * w
+        rest = (w == 0.0) & (l1 > 0.0) & (np.abs(slope) <= l1)
+        rest |= (w == lower) & (slope + np.where(w >= 0.0, l1, -l1) >= 0.0)
+        rest |= (w == upper) & (slope + np.where(w > 0.0, l1, -l1) <= 0.0)
+        for group in at.groups:
+            if not w[group.columns].any() and np.linalg.norm(pull[group.columns]) <= group.strength:
+                rest[group.columns] = True
+        return rest
+
+    # Newton's step
+
+    def step(self, loss: Any, gradient: Rows, widths: Rows, used: Rows) -> Rows:
+        """H⁻¹·gradient over the weights that are used."""
+        diagonal = self.penalty_curvature(widths)
+        if int(used.sum()) > LARGEST_MATRIX:
+            return self.conjugate_gradients(loss, gradient, diagonal, used)
+        step = np.zeros(used.shape)
+        matrix = self.group_curvature(self.loss_curvature(loss, used), used)
+        matrix[np.diag_indices(len(matrix))] += diagonal[used]
+        step[used] = solve(matrix, gradient[used])
+        return step
+
+    def loss_curvature(self, loss: Any, used: Rows) -> Rows:
+        """Zᵀ(c∘V″)Z over the weights that are used, classes side by side."""
+        columns, c = self.at.columns, self.problem.c
+        if used.shape[1] == 1:
+            curve = c * loss.curvature(self.scores)
+            some, these = curve > 0.0, used[:, 0]
+            if 2 * int(some.sum()) < len(c):  # corners curve at few rows
+                columns, curve = columns[some], curve[some]
+            columns = columns if these.all() else columns[:, these]
+            return (columns * curve[:, None]).T @ columns
+        p, places = loss.probabilities(self.scores), [np.flatnonzero(used[:, k]) for k in range(used.shape[1])]
+        blocks = []
+        for k, rows in enumerate(places):
+            line = []
+            for m, others in enumerate(places):
+                weight = c * p[:, k] * ((k == m) - p[:, m])
+                line.append((columns[:, rows] * weight[:, None]).T @ columns[:, others])
+            blocks.append(line)
+        found = np.block(blocks)
+        order = np.lexsort((np.concatenate([np.full(len(r), k) for k, r in enumerate(places)]), np.concatenate(places)))
+        return found[np.ix_(order, order)]
+
+    def group_curvature(self, matrix: Rows, used: Rows) -> Rows:
+        """Along a group's own direction its norm curves less than across it."""
+        place = np.full(used.shape, -1)
+        place[used] = np.arange(int(used.sum()))
+        for group in self.at.groups:
+            w = self.weights[group.columns]
+            norm = float(np.linalg.norm(w))
+            if norm > 0.0 and used[group.columns].all():
+                along, rows = (w / norm).ravel(), place[group.columns].ravel()
+                less = self.across(group) - float(round_corner(norm, group.strength, self.corner_cost())[2])
+                matrix[np.ix_(rows, rows)] -= less * np.outer(along, along)
+        return matrix
+
+    def conjugate_gradients(self, loss: Any, gradient: Rows, diagonal: Rows, used: Rows) -> Rows:
+        """The same without the matrix, 100 products at most."""
+        c, many = self.problem.c, used.shape[1]
+        p = loss.probabilities(self.scores) if many > 1 else None
+        curve = None if many > 1 else c * loss.curvature(self.scores)
+
+        def times(v: Rows) -> Rows:
+            moved = self.at.scores(v)
+            if p is None:
+                bent = curve * moved
+            else:
+                bent = c[:, None] * p * (moved - (p * moved).sum(axis=1, keepdims=True))
+            image = self.at.columns.T @ bent.reshape(len(c), -1)
+            return np.where(used, image + diagonal * v, 0.0)
+
+        size = diagonal + float((c if curve is None else curve).sum())  # columns of length 1
+        x, left = np.zeros(used.shape), gradient
+        scaled = left / size
+        way, product = scaled, float((left * scaled).sum())
+        first = product
+        for _ in range(100):
+            image = times(way)
+            curved = float((way * image).sum())
+            if not (curved > 0.0 and product > 1e-16 * first):
+                break
+            x, left = x + product / curved * way, left - product / curved * image
+            scaled = left / size
+            before, product = product, float((left * scaled).sum())
+            way = scaled + product / before * way
+        return x
+
+    def reach(self) -> None:
+        """The objective of the weights that the steps ended with, corners and bounds as they are."""
+        at = self.at
+        weights = np.clip(self.weights, at.lower[:, None], at.upper[:, None])
+        scores = at.scores(weights)
+        value = float(self.problem.c @ self.problem.loss.excess(scores))
+        value += float((at.l1 @ np.abs(weights) + 0.5 * at.l2 @ weights**2).sum())
+        value += sum(group.strength * float(np.linalg.norm(weights[group.columns])) for group in at.groups)
+        if math.isfinite(value):
+            self.reached = min(self.reached, value)
+
+
+def solve(matrix: Rows, right: Rows) -> Rows:
+    """The solution of a positive semidefinite system, of least norm where it is singular."""
+    if not len(matrix):
+        return np.zeros(0)
+    root = np.sqrt(np.maximum(np.diag(matrix), 1e-300))
+    scaled = matrix / root / root[:, None]
+    try:
+        factor = np.linalg.cholesky(scaled)
+        if float(np.diag(factor).min()) > 1e-5:
+            return np.linalg.solve(factor.T, np.linalg.solve(factor, right / root)) / root
+    except np.linalg.LinAlgError:
+        pass
+    values, vectors = np.linalg.eigh(scaled)
+    counted = values > 1e-13 * max(float(values[-1]), 1e-300)
+    return vectors[:, counted] @ ((vectors[:, counted].T @ (right / root)) / values[counted]) / root
