@@ -213,7 +213,9 @@ def test_a_target_far_from_zero_is_judged_as_one_that_is_near(loss, level):
     y = REAL + level
     solution = tl.minimize(X, y, loss=loss)
     assert failed(solution, (X, y)) == set(), tl.verify(solution, (X, y)).checks
-    worse = dataclasses.replace(solution, coef=0.8 * solution.coef, intercept=y.mean() - 0.8 * X.mean(axis=0) @ solution.coef)
+    worse = dataclasses.replace(
+        solution, coef=0.8 * solution.coef, intercept=y.mean() - 0.8 * X.mean(axis=0) @ solution.coef
+    )
     assert "status" in failed(worse, (X, y), flattered(worse, (X, y), solution.certificate))
 
 

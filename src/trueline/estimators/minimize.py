@@ -264,9 +264,7 @@ def _solved(
     return Solution(coef, constant, method, why, *told)
 
 
-def _told(
-    loss: Any, penalty: Any, weights: Any, lower: Any, upper: Any, groups: Any, **more: Any
-) -> dict[str, Any]:
+def _told(loss: Any, penalty: Any, weights: Any, lower: Any, upper: Any, groups: Any, **more: Any) -> dict[str, Any]:
     """What is minimised, so that anyone can form it again."""
     told = objective_of(loss, penalty, **more)
     told["weights"] = None if weights is None else np.asarray(weights, dtype=float)

@@ -82,7 +82,9 @@ def coordinates(problem: Problem) -> Coordinates:
     directions, lengths = principal_directions(loose, problem.c) if count else (np.zeros((0, 0)), np.zeros(0))
     turn = directions / lengths
     place = {int(j): k + len(lengths) for k, j in enumerate(held)}
-    groups = tuple(Group(np.array([place[int(j)] for j in g.columns]), g.strength) for g in problem.groups if g.strength)
+    groups = tuple(
+        Group(np.array([place[int(j)] for j in g.columns]), g.strength) for g in problem.groups if g.strength
+    )
 
     def joined(values: Rows, empty: float) -> Rows:
         return np.r_[np.full(len(lengths), empty), values[held]]
@@ -229,11 +231,11 @@ class Search:
         gap = rounding = 0.0
         for group in at.groups:
             alone[group.columns] = False
-            w, far = at.stated[group.columns], self.excess / group.strength
+            w, most = at.stated[group.columns], self.excess / group.strength
             norm, pulled = float(np.linalg.norm(w)), float(np.linalg.norm(u[group.columns]))
             own = group.strength * norm - float((u[group.columns] * w).sum())
-            gap += max(own, 0.0) + far * max(pulled - group.strength, 0.0)
-            rounding += noise * math.sqrt(len(w)) * (norm + far * (pulled + noise >= group.strength))
+            gap += max(own, 0.0) + most * max(pulled - group.strength, 0.0)
+            rounding += noise * math.sqrt(len(w)) * (norm + most * (pulled + noise >= group.strength))
         w, u = at.stated[alone], u[alone]
         l1, l2, lower, upper = (v[alone][:, None] for v in (at.l1, at.l2, at.lower, at.upper))
         far = 2.0 * np.maximum(np.abs(w), np.abs(self.weights[alone])) + self.target
@@ -243,10 +245,10 @@ class Search:
         low, high = np.maximum(lower, -far), np.minimum(upper, far)
         # What is subtracted is nearly as large: together first, a column at a time.
         value = l1 * np.abs(w) + 0.5 * l2 * w * w - u * w
-        most, best = self.conjugate(u, l1, l2, low, high)
+        sup, best = self.conjugate(u, l1, l2, low, high)
         inflated = [self.conjugate(u + sign * noise, l1, l2, low, high)[0] for sign in (-1.0, 1.0)]
-        gap += float(np.maximum(value + most, 0.0).sum())
-        rounding += float(np.maximum(np.maximum(*inflated) - most, 0.0).sum()) + noise * float(np.abs(w).sum())
+        gap += float(np.maximum(value + sup, 0.0).sum())
+        rounding += float(np.maximum(np.maximum(*inflated) - sup, 0.0).sum()) + noise * float(np.abs(w).sum())
         rounding += 4.0 * EPS * float((np.abs(u * w) + np.abs(u * best)).sum())
         return gap, rounding
 

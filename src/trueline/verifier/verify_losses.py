@@ -309,7 +309,7 @@ class Rounded(Loss):
         return sum(parts[1:], parts[0])
 
 
-def round_corner(r: Rows, half: Rows, mu: Rows | float) -> tuple[Rows, Rows, Rows]:
+def round_corner(r: Any, half: Any, mu: float) -> tuple[Any, Any, Any]:
     """Value, slope and curvature of max over |a| < half of a·r + μ·ln(1 − (a/half)²): half·|r| with its corner rounded off.
 
     Interior point's barrier. With q = half·r/μ = tan θ the slope is half·tan(θ/2); the value is less by 2μ at most, up to
@@ -397,7 +397,17 @@ _RANGES: dict[str, tuple[Any, str]] = {
     "power": (lambda v: v >= 1.0, "the power is 1 or more"),
     "tweedie": (lambda v: 1.0 < v < 2.0, "the power lies between 1 and 2"),
 }
-_WITHOUT_FIELD = ("squared", "absolute", "logistic", "hinge", "squared_hinge", "perceptron", "poisson", "gamma", "softmax")
+_WITHOUT_FIELD = (
+    "squared",
+    "absolute",
+    "logistic",
+    "hinge",
+    "squared_hinge",
+    "perceptron",
+    "poisson",
+    "gamma",
+    "softmax",
+)
 
 
 def _field(name: str, fields: list[float]) -> float:
