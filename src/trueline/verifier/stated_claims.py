@@ -115,14 +115,6 @@ class Given(NamedTuple):
     c: Rows
 
 
-class Line(NamedTuple):
-    """Least squares of one target: the columns used, the constant and coefficients told, the ridge on each of them."""
-
-    columns: list[int]
-    told: Rows
-    ridge: Rows
-
-
 class Rule(NamedTuple):
     """How an online learner moves: V and its parameter, the geometry and its own (ε or a radius), rates base/tᵖ.
 
@@ -193,22 +185,6 @@ def check_numbers(told: Given, *, missing: bool = False) -> None:
         sizes = np.abs(values[told.c > 0], dtype=float)
         if not ((sizes <= LARGEST) | (np.isnan(sizes) & missing)).all():
             raise DataError(f"{name} holds NaN, infinity or numbers beyond 1e150; give the training rows", where=name)
-
-
-def lines(told: Given) -> tuple[Rows, Rows, Rows, int, list[Line]]:
-    """(rows, targets, weights, number of constants, a line a target) of least squares or a ridge."""
-    record, proof, X, y, c = told
-    X, Y, c = X[c > 0], y.astype(float).reshape(len(X), -1)[c > 0], c[c > 0]
-    said, W = record.statistics, np.atleast_2d(record.coef)
-    first, bounded = int(bool(said.get("fit_intercept", True))), "non-negative" in said.get("family", "")
-    kept = [j for j, term in enumerate(record.terms) if term not in proof.dropped]
-    alphas, constants = (np.broadcast_to(np.ravel(v), len(W)) for v in (said.get("alpha", 0.0), record.intercept))
-    unit = np.average((X - c @ X / c.sum()) ** 2, axis=0, weights=c) if said.get("standardize") else np.ones(len(X.T))
-    found = list[Line]()
-    for w, alpha, constant in zip(W, alphas, constants, strict=True):
-        on = [j for j in kept if w[j] != 0 or not bounded]
-        found.append(Line(on, np.r_[[constant] * first, w[on]], alpha * unit[on]))
-    return X, Y, c, first, found
 
 
 def rule_of(record: Any) -> Rule:

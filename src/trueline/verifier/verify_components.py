@@ -36,7 +36,7 @@ def check_components(out: Claims, given: Given) -> None:
     _check_spread(out, record, eigenvalues, residual, freedom, lost)
     kept = _check_rank(out, values, X, weights, lost)
     _check_digits(out, vectors, values, residual, kept, X, weights, lost)
-    out.recomputed.add("vectors")
+    _check_scores(out, record, vectors, variance, X)
 
 
 def centred_products(X: Rows, weights: Rows) -> tuple[Rows, Rows, float]:
@@ -113,6 +113,23 @@ def _check_digits(
     degenerate = certificate.status is Status.DEGENERATE
     held = (proven or not certificate.proven) and degenerate == (not kept.any())
     out.holds("status", "proven" if proven else "not_proven" if kept.any() else "degenerate", held)
+
+
+def _check_scores(out: Claims, record: Any, vectors: Rows, variance: Rows, X: Rows) -> None:
+    """``transform`` is the projection on the components, each divided by its standard deviation where it is whitened.
+
+    The largest loading of each component is positive, where rounding can tell which one is the largest.
+    """
+    sizes = np.sort(np.abs(vectors), axis=1)[:, ::-1]
+    sure = sizes[:, 0] - sizes[:, 1] > 1e-9 if X.shape[1] > 1 else np.ones(len(vectors), dtype=bool)
+    largest = vectors[np.arange(len(vectors)), np.abs(vectors).argmax(axis=1)] if len(vectors) else np.zeros(0)
+    out.of_model("vectors", None, None, bool((largest[sure] > 0.0).all()), "the largest loading is positive")
+    scale = np.maximum(np.sqrt(variance), 2.0 * UNIT) if record.whiten else np.ones(len(variance))
+    wanted = (X @ vectors.T - np.asarray(record.mean, dtype=float) @ vectors.T) / scale
+    room = 4.0 * (X.shape[1] + 4) * UNIT * ((np.abs(X) + np.abs(record.mean)) @ np.abs(vectors.T)) / scale
+    own = np.asarray(record.transform(X), dtype=float)
+    held = own.shape == wanted.shape and bool((np.abs(own - wanted) <= room).all())
+    out.of_model("transform", None, None, held, "scores of the rows")
 
 
 def _rounding_of_entries(X: Rows, weights: Rows) -> float:
