@@ -110,7 +110,10 @@ def test_large_numbers_in_narrow_columns_are_said_as_people_say_them():
     ]  # fmt: skip
     values = [s * m * 10.0**k for s in (1, -1) for m in (1.0, 1.23456789, 9.99999) for k in range(-8, 15)]
     assert all(len(fitting(v, 7)) <= 7 for v in values if abs(v) >= 1e-4), [fitting(v, 7) for v in values]
-    assert sum(max(7, *map(len, head)) + 1 for head in HEADS.values()) - 1 <= 80
+    shown = [
+        head for key, head in HEADS.items() if key != "best_member_loss"
+    ]  # in place of best_fixed_loss, never beside it
+    assert sum(max(7, *map(len, head)) + 1 for head in shown) - 1 <= 80
 
 
 def test_blocks_are_read_ahead_in_order_and_errors_come_through():

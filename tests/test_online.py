@@ -308,7 +308,7 @@ def test_progress_as_records_table_and_picture(data, widrow_hoff):
     ax = model.regret_plot()
     assert {text.get_text() for text in ax.get_legend().get_texts()} == {
         "loss suffered",
-        "best fixed weights",
+        "best fixed weights in hindsight",
         "proven bound",
     }
     without = widrow_hoff(certificate=False).fit(X, y)

@@ -52,7 +52,9 @@ def test_auto_classifies_with_hinge(data):
     for labels in (y > 0, np.digitize(y, [-2.0, 2.0])):
         model = tl.OnlineClassifier(loss="hinge").fit(X, labels)
         proof = model.certificate_
-        assert model.score(X, labels) > 0.7 and proof.proven and proof.best_fixed_loss < proof.loss <= proof.bound
+        assert model.score(X, labels) > 0.7 and proof.proven and proof.loss <= proof.bound
+        assert proof.best_fixed_loss is None  # nothing proves which weights have the least hinge loss
+        assert proof.regret == proof.loss - proof.best_member_loss and proof.regret_to == "the best member"
 
 
 @pytest.mark.parametrize("geometry", ["adaptive", "normalised", "signed"])
@@ -68,11 +70,12 @@ def test_mixed_rates_look_back(data, geometry, tmp_path):
     def twice(u: np.ndarray) -> float:
         return 2.0 * sum(part.value(score, target) for score, target in zip(Z @ u, y))
 
-    # The comparator's loss is its own over both passes, and nearly the least there is.
-    assert proof.best_fixed_loss == pytest.approx(twice(proof.comparator), rel=1e-9)
-    least = minimize(twice, proof.comparator, method="BFGS").fun
-    assert least - 1e-6 <= proof.best_fixed_loss <= 1.01 * least
-    assert proof.regret == pytest.approx(proof.loss - proof.best_fixed_loss)
+    # Weights with a small loss are found, over both passes, and stated as the best only if that is proven.
+    least = minimize(twice, np.zeros(Z.shape[1]), method="BFGS").fun
+    if proof.best_fixed_loss is not None:
+        assert geometry == "signed" or least - 1e-6 <= proof.best_fixed_loss <= (1 + 1e-6) * least
+    if proof.best_fixed_lower_bound is not None:
+        assert geometry == "signed" or proof.best_fixed_lower_bound <= least * (1 + 1e-9)
     model.save(tmp_path / "model.tl")
     again = tl.load(tmp_path / "model.tl").certificate_
     assert (again.best_fixed_loss, again.bound) == (proof.best_fixed_loss, proof.bound)

@@ -21,6 +21,8 @@ from ..certificates.certificate import Status
 from ..certificates.optimality import GapCertificate, gap_certificate, relative_gap
 from ..doubled import UNIT
 from ..errors import UsageError, nearest
+from ..parts.losses import LOSSES
+from ..parts.own_loss import assumption_of
 from .design import Design, row_chunks, standardised_block
 from .duality import Dual, dual_value, solve_symmetric
 from .reference import Reference, reference
@@ -477,5 +479,6 @@ def run(
         newton_decrement=best.decrement,
         largest_step=2.0 / risk._largest if risk._largest is not None and risk._largest > 0.0 else None,
         status=status,
+        assumptions=assumption_of(risk.loss, LOSSES),
     )
     return Outcome(best, certificate, trace, reason)

@@ -54,6 +54,9 @@ _VERDICT = {
 }
 
 
+YOURS = " (yours to know)"  # how the name of an assumption ends that no arithmetic can check
+
+
 @dataclasses.dataclass(frozen=True)
 class Assumption:
     """One assumption of a theorem, the worst value seen, and whether it held."""
@@ -108,7 +111,9 @@ class Certificate:
     def explain(self) -> list[str]:
         """What is claimed, why it holds, which assumptions did not hold, and what to do then."""
         failed = [assumption.explain() for assumption in self.assumptions if not assumption.held]
-        return [*self.paragraphs(), *failed, *([f"Advice: {self.advice}."] if self.advice else [])]
+        yours = [item.name.removesuffix(YOURS) for item in self.assumptions if item.held and item.name.endswith(YOURS)]
+        rests = [f"This rests on what only you can know: {name}." for name in yours]
+        return [*self.paragraphs(), *rests, *failed, *([f"Advice: {self.advice}."] if self.advice else [])]
 
     def __str__(self) -> str:
         claim = f": {self.claim()}" if self.claim() else ""
@@ -147,7 +152,8 @@ def number(value: Any, digits: int = 5) -> str:
 
 # Files of version 0.1 name kinds and fields otherwise.
 _KINDS_OF_0_1 = {"batch": "gap", "online": "regret", "perceptron": "mistakes"}
-_FIELDS_OF_0_1 = {"comparator_loss": "best_fixed_loss"}
+# Their comparator_loss was at times a member's or that of zero weights: it says nothing that can be stated now.
+_GONE_SINCE_0_1 = ("comparator_loss", "comparator", "regret")
 
 
 def _subclasses(cls: type[Certificate]) -> list[type[Certificate]]:
@@ -166,7 +172,8 @@ def from_dict(values: dict[str, Any]) -> Certificate:
     owner = next((cls for cls in _subclasses(Certificate) if cls.kind == kind), None)
     if owner is None:
         raise ModelError(f"there is no certificate of kind {kind!r}", where="certificate")
-    values = {_FIELDS_OF_0_1.get(name, name): value for name, value in values.items()}
+    if "comparator_loss" in values:
+        values = {name: value for name, value in values.items() if name not in _GONE_SINCE_0_1}
     fields: dict[str, Any] = {}
     for field in dataclasses.fields(owner):
         if field.name not in values:
@@ -178,6 +185,8 @@ def from_dict(values: dict[str, Any]) -> Certificate:
             value = tuple(Assumption(**item) for item in value)
         elif isinstance(value, list):
             value = tuple(value) if "tuple" in str(field.type) else np.asarray(value, dtype=float)
+        elif isinstance(value, float) and math.isnan(value) and "None" in str(field.type):
+            value = None  # as 0.1 wrote a number that is not known
         fields[field.name] = value
     return owner(**fields)
 

@@ -31,13 +31,23 @@ def bound_status(value: float, bound: float | None, assumptions: Sequence[Assump
     return Status.PROVEN if all(assumption.held for assumption in assumptions) else Status.VOID
 
 
+def rounded_up(bound: float, examples: int) -> float:
+    """A bound with what its sums, and that of the loss, over so many examples may be off: it stays a bound.
+
+    >>> rounded_up(1.0, 10) > 1.0, rounded_up(float("inf"), 10)
+    (True, inf)
+    """
+    return bound + 4.0 * (examples + 64) * 2.0**-53 * abs(bound)
+
+
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class RegretCertificate(Certificate):
     """An online run: loss suffered, the loss of the best fixed weights where it is known, and the theorem's bound.
 
     ``best_fixed_loss`` is exact or None; ``best_fixed_lower_bound`` is proven to lie below the loss of every fixed
     weights; ``best_member_loss`` is that of the best member of a mixture. ``comparator`` are the best fixed weights,
-    ``bound_comparator`` those that make the bound smallest. ``loss ≤ bound`` whenever ``proven``.
+    ``bound_comparator`` those at which the theorem gives ``bound``, which is rounded up by what the sums behind it may be
+    off: never below the theorem's own value. ``loss ≤ bound`` whenever ``proven``.
     """
 
     kind: ClassVar[str] = "regret"
@@ -98,21 +108,21 @@ class RegretCertificate(Certificate):
 class StreamCertificate(RegretCertificate):
     """A run over rows that cannot be read again.
 
-    Against *every* comparator of size at most ``radius`` the regret is at most ``regret_bound``. The comparator whose
-    loss is known is the one in force before the first example; ``candidates`` are weights frozen at a doubling count,
+    Against *every* comparator of size at most ``radius`` the regret is at most ``regret_bound``. ``bound`` is that of the
+    weights before the first example (``bound_comparator``), the only ones whose loss is known; ``candidates`` are weights frozen at a doubling count,
     each as (frozen at, own loss since, candidate's loss since, bound on the own loss since).
     """
 
     kind: ClassVar[str] = "stream"
     checked: ClassVar[tuple[str, ...]] = (*RegretCertificate.checked, "radius", "regret_bound", "candidates")
-    radius: float = float("nan")
+    radius: float | None = None
     regret_bound: float = float("inf")
     candidates: tuple[tuple[float, float, float, float], ...] = ()
 
     def claim(self) -> str:
         return (
             f"loss {self.loss:.6g} over {self.examples:,} examples, at most {self.bound:.6g}; regret at most "
-            f"{self.regret_bound:.6g} against every comparator of size {self.radius:.3g}"
+            f"{self.regret_bound:.6g} against every comparator of size {number(self.radius, 3)}"
         )
 
 
@@ -125,14 +135,14 @@ class AveragedCertificate(RegretCertificate):
 
     kind: ClassVar[str] = "averaged"
     checked: ClassVar[tuple[str, ...]] = (*RegretCertificate.checked, "mean_loss", "risk_bound")
-    mean_loss: float = float("nan")
+    mean_loss: float | None = None
     risk_bound: float = float("inf")
     confidence: float = 0.95
     loss_range: float | None = None
 
     def claim(self) -> str:
         return (
-            f"risk at most {self.risk_bound:.6g} with probability {self.confidence:g} (mean loss {self.mean_loss:.6g} over "
+            f"risk at most {self.risk_bound:.6g} with probability {self.confidence:g} (mean loss {number(self.mean_loss, 6)} over "
             f"{self.examples:,} examples)"
         )
 
@@ -156,8 +166,8 @@ class MistakeCertificate(Certificate):
     examples: int = 0
     mistakes: int = 0
     radius: float = 0.0
-    margin: float = float("nan")
-    slack: float = float("nan")
+    margin: float | None = None
+    slack: float | None = None
     bound: float = float("inf")
     comparator: np.ndarray | None = dataclasses.field(default=None, compare=False)
     theorem: str = ""
@@ -203,10 +213,11 @@ def averaged(
     failed = next((assumption.remedy for assumption in assumptions if not assumption.held), "")
     B = loss_range if loss_range is not None else largest
     width = heads * B * math.sqrt(math.log(1.0 / (1.0 - confidence)) / (2.0 * max(1, examples)))
-    status = Status.PROVEN if held else Status.NOT_PROVEN if loss_range is None else Status.VOID
+    bound = mean_loss + width
+    status = Status.NOT_PROVEN if loss_range is None else bound_status(mean_loss, bound, assumptions)
     shared = {field.name: getattr(run, field.name) for field in dataclasses.fields(RegretCertificate)}
     return AveragedCertificate(**shared | {
         "status": status, "assumptions": (*run.assumptions, *assumptions), "examples": examples,
         "advice": "" if held else f"the risk bound is not proven: {failed}",
-        "mean_loss": mean_loss, "risk_bound": mean_loss + width, "confidence": confidence, "loss_range": loss_range,
+        "mean_loss": mean_loss, "risk_bound": bound, "confidence": confidence, "loss_range": loss_range,
     })  # fmt: skip

@@ -25,8 +25,7 @@ def probabilistic(record: Any) -> bool:
 
 
 def row_of(state: Any, line: dict[str, Any], X: Any, at: int, weight: float) -> dict[str, Any]:
-    """A progress row in Vowpal Wabbit's columns, with best fixed loss, regret and bound beside them."""
-    best = line.get("best_fixed_loss", line.get("best_fixed"))
+    """A progress row in Vowpal Wabbit's columns; beside them what it is compared with, regret and bound."""
     row = {
         "average_loss": line["average_loss"],
         "since_last": line["since_last"],
@@ -35,7 +34,8 @@ def row_of(state: Any, line: dict[str, Any], X: Any, at: int, weight: float) -> 
         "label": None,
         "prediction": None,
         "features": features_of(X, at),
-        "best_fixed_loss": best,
+        "best_fixed_loss": line.get("best_fixed_loss"),
+        "best_member_loss": line.get("best_member_loss"),
         "regret": line.get("regret"),
         "bound": line.get("bound"),
     }
@@ -103,6 +103,7 @@ def final_row(state: Any) -> dict[str, Any]:
             name: value if value is not None and math.isfinite(value) else None
             for name, value in (
                 ("best_fixed_loss", found.get("best_fixed_loss")),
+                ("best_member_loss", found.get("best_member_loss")),
                 ("regret", found.get("regret")),
                 ("bound", found.get("bound")),
             )

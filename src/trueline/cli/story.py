@@ -8,6 +8,7 @@ import numpy as np
 
 from ..report import figures
 from ..report.html import Picture, Story
+from ..report.regret import compared
 from ..report.text import number
 
 CLASSES = 8  # pictures of coefficients at most, one a class
@@ -197,7 +198,10 @@ def stream_story(told: dict[str, Any], source: str, command: str) -> Story:
     for key, label in (("regret", "regret"), ("bound", "bound")):
         if last.get(key) is not None and np.isfinite(last[key]):
             facts.append((label, number(last[key]).rstrip(".")))
-    caption = "Each example is predicted before its label is seen. The shaded area is the regret: what learning on the way has cost."
+    caption = "Each example is predicted before its label is seen."
+    if last.get("regret") is not None:
+        against = "its best member" if compared(rows)[0] == "best_member_loss" else "the best fixed weights"
+        caption += f" The shaded area is the regret: what learning on the way has cost against {against}."
     return Story(
         title=f"{told['target']} from {source.rpartition('/')[2]}",
         lead=f"{told['learner']}, learned row by row.",
@@ -211,6 +215,7 @@ def stream_story(told: dict[str, Any], source: str, command: str) -> Story:
 
 
 def progress_table(rows: list[dict[str, Any]]) -> tuple[str, list[str], list[list[str]]]:
-    keys = ("average_loss", "since_last", "best_fixed_loss", "regret", "bound")
+    best = compared(rows)[0]
+    keys = ("average_loss", "since_last", best, "regret", "bound")
     body = [[f"{row['counter']:,}", *(number(row.get(key)) for key in keys)] for row in rows]
-    return "Progress", ["examples", "average loss", "since last", "best fixed loss", "regret", "bound"], body
+    return "Progress", ["examples", "average loss", "since last", best.replace("_", " "), "regret", "bound"], body

@@ -16,7 +16,8 @@ from .declare import Argument, Option
 HEADS = {
     "average_loss": ("average", "loss"), "since_last": ("since", "last"), "counter": ("example", "counter"),
     "weight": ("example", "weight"), "label": ("current", "label"), "prediction": ("current", "predict"),
-    "features": ("current", "features"), "best_fixed_loss": ("best", "fixed"), "regret": ("", "regret"), "bound": ("", "bound"),
+    "features": ("current", "features"), "best_fixed_loss": ("best", "fixed"),
+    "best_member_loss": ("best", "member"), "regret": ("", "regret"), "bound": ("", "bound"),
 }  # fmt: skip
 LEAST, MOST = 7, 11  # columns of the screen for one of the table
 SPARE = (
@@ -24,6 +25,7 @@ SPARE = (
     "features",
     "since_last",
     "best_fixed_loss",
+    "best_member_loss",
     "label",
 )  # what a narrow terminal goes without, in this order
 
@@ -183,6 +185,7 @@ class Printer:
 
     def __init__(self, json: bool, quiet: bool, out: Any) -> None:
         self.json, self.quiet, self.out = json, quiet, out
+        self.heads: dict[str, tuple[str, str]] = {}  # of the columns that the rows fill
         self.shown: list[tuple[str, int]] = []  # the table's columns and their widths, as its head was printed
 
     def row(self, row: dict[str, Any]) -> None:
@@ -198,21 +201,24 @@ class Printer:
 
         wipe()
         if not self.shown:
-            self.head()
+            self.head(row)
         if "classes" in row:  # the table has room for the likeliest class alone, in the words of the label beside it
             chances = row["prediction"]
             row = row | {"prediction": row["classes"][max(range(len(chances)), key=chances.__getitem__)]}
         cells = [fitting(row.get(key), wide).rjust(wide) for key, wide in self.shown]
         show(" ".join(cells).rstrip(), self.out)
 
-    def head(self) -> None:
-        """Choose the columns that the screen has room for, and print their heads."""
+    def head(self, row: dict[str, Any]) -> None:
+        """Choose the columns that the first row fills and the screen has room for, and print their heads."""
+        from ..report.regret import compared
         from .console import paint, show, width
 
-        room, heads = width(), dict(HEADS)
+        other = {"best_fixed_loss", "best_member_loss"} - {compared([row])[0]}
+        room, heads = width(), {key: head for key, head in HEADS.items() if key not in other}
+        self.heads = dict(heads)
         for key in SPARE:
             if _needed(heads) > room:
-                del heads[key]
+                heads.pop(key, None)
         size = max(LEAST, min(MOST, room // len(heads) - 1))
         self.shown = [(key, max(size, *map(len, head))) for key, head in heads.items()]
         for k in range(2):
@@ -221,9 +227,11 @@ class Printer:
 
     def left_out(self) -> str:
         """What the table had no room for, in a sentence."""
-        gone = [" ".join(head).strip() for key, head in HEADS.items() if key not in dict(self.shown)]
+        gone = [" ".join(head).strip() for key, head in self.heads.items() if key not in dict(self.shown)]
         return (
-            f"not shown: {', '.join(gone)} (--json, or a screen of {_needed(HEADS)} columns, shows all)" if gone else ""
+            f"not shown: {', '.join(gone)} (--json, or a screen of {_needed(self.heads)} columns, shows all)"
+            if gone
+            else ""
         )
 
     def final(self, row: dict[str, Any], state: Any, save: str | None, notes: list[str]) -> None:

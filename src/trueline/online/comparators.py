@@ -8,7 +8,10 @@ from typing import Any
 import numpy as np
 
 from .. import dense
+from ..data.rows import rows_of
 from ..threads import one_blas_thread
+from . import best_fixed, certified_newton
+from .best_fixed import Least
 from .engine import NO_WEIGHTS, risk
 from .state import START
 
@@ -66,6 +69,26 @@ def entropic_best(G: np.ndarray, intercept: bool, radius: float, entropy: float)
             break
     u[first:] = point(v)
     return u
+
+
+def simplex_loss(G: np.ndarray, u: np.ndarray, intercept: bool, radius: float, gamma: float) -> Least:
+    """u on the simplex (or of ‖u‖₁ ≤ radius) as the best of it, if Frank and Wolfe's gap says so.
+
+    No u of the set has more than ∇·u − min ∇ to gain, and on all of it the moments' rounding is bounded: a column that
+    nearly repeats another does no harm here.
+    """
+    first = 0 if intercept else 1
+    A, b, square = G[first:-1, first:-1], G[first:-1, -1], float(G[-1, -1])
+    w = u[first:]
+    if not len(w):
+        return Least(u, square, square if square > 0.0 else None)
+    slope = A @ w - b
+    gap = 2.0 * float(slope @ w + radius * np.abs(slope).max() if radius > 0.0 else slope @ w - slope.min())
+    size = max(1.0, radius) * float(np.sqrt(A.diagonal().max())) + math.sqrt(square)
+    slack = (gamma + 6.0 * (len(w) + 1) * best_fixed.UNIT) * size * size
+    value = max(0.0, float(w @ A @ w - 2.0 * b @ w) + square)
+    null = max(0.0, square - float(G[0, -1]) ** 2 / float(G[0, 0])) if G[0, 0] > 0.0 else square
+    return best_fixed.stated(u, value, value - max(0.0, gap) - slack, value + slack, null)
 
 
 def simplex_best(A: np.ndarray, b: np.ndarray) -> np.ndarray:
@@ -138,24 +161,46 @@ def search(
 
 
 def look_back(
-    model: Any, rows: Any, y: np.ndarray, weights: np.ndarray, h: int, repeats: int, strengths: tuple[float, ...]
-) -> list[Any]:
-    """Comparators that suit the learner's geometry, each with its exact loss over the rows (times ``repeats``).
+    model: Any, X: Any, y: np.ndarray, weights: np.ndarray, h: int, repeats: int, strengths: tuple[float, ...]
+) -> tuple[list[Any], Least]:
+    """Comparators that suit the learner's geometry, each with its exact loss over the rows (times ``repeats``), and the
+    best fixed weights where they can be proven to be the best.
 
     ``strengths`` are the ridges, over all rounds, at which the bound wants a short u.
     """
-    width, geometry = model.width, model.geometry
+    width, geometry, rows = model.width, model.geometry, rows_of(X)
     now = model.weights(h)
     gradient = np.zeros(width + 1)
     if type(geometry).__name__ in ("Multiplicative", "SignedMultiplicative"):
         start = model.heads[h].table[START, : width + 1].copy()
         trials = [start, now, *entropic_path(model, rows, y, weights, start)]
         found = [(u, float(risk(rows, y, weights, model.loss, u, gradient))) for u in trials]
+        least = frank_wolfe(model, rows, y, weights, min(found, key=lambda pair: pair[1])[0])
     else:
         ridges = tuple(strength / repeats for strength in strengths)
         starts = [np.zeros(width + 1), now]
+        least = certified_newton.best_fixed_loss(X, y, weights, model.loss, model.fit_intercept)
+        if least.weights is not None:
+            starts.append(least.weights)
         found = search(rows, y, weights, model.loss, model.fit_intercept, width, ridges, starts)
-    return [(u, repeats * value) for u, value in found if math.isfinite(value)]
+    return [(u, repeats * value) for u, value in found if math.isfinite(value)], least.times(repeats)
+
+
+def frank_wolfe(model: Any, rows: Any, y: np.ndarray, weights: np.ndarray, u: np.ndarray) -> Least:
+    """u as the best of the simplex, or of its two-signed form, if the gap ∇·u − min ∇ says so."""
+    first = 0 if model.fit_intercept else 1
+    radius = float(getattr(model.geometry, "radius", 0.0))
+    gradient = np.zeros(len(u))
+    null = float(risk(rows, y, weights, model.loss, np.zeros(len(u)), gradient))
+    value = float(risk(rows, y, weights, model.loss, u, gradient))
+    pull = gradient[first:]
+    if not (len(pull) and math.isfinite(value)):
+        return Least()
+    gap = float(pull @ u[first:] + (radius * np.abs(pull).max() if radius > 0.0 else -pull.min()))
+    slack = 4.0 * (len(y) + len(u)) * best_fixed.UNIT * (abs(value) + abs(null))
+    lower = value - max(0.0, gap) - slack
+    exact = value + slack - lower <= best_fixed.RELATIVE * abs(value) + best_fixed.OF_NULL * abs(null)
+    return Least(u, value, lower) if exact else Least(None, None, lower if lower > 0.0 else None)
 
 
 def entropic_path(model: Any, rows: Any, y: np.ndarray, weights: np.ndarray, start: np.ndarray) -> list[np.ndarray]:

@@ -134,7 +134,9 @@ class Heads:
             if self.sums is None:
                 self.sums = Sums(self.width)
             elif self.sums.width < self.width:
+                before = self.sums.width
                 self.sums.widen(self.width)
+                self.sums.seen.name(self.names, before)
         else:
             self.sums = None
         for head in self.heads:

@@ -8,12 +8,15 @@ reported, whatever their solver did.
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
 
 from .._jit import kernel
-from ..modelfile import Array
+from ..modelfile import Array, whole_numbers
+from . import best_fixed
+from .redundant_columns import RedundantColumns
 from .sums import WIDEST, solve
 
 GROUP = 256
@@ -62,6 +65,8 @@ class Hindsight:
         self.products = np.zeros((room, room))
         self.waiting = np.zeros((GROUP, room + 1))  # weights first
         self.count = 0
+        self.groups = 0  # that were merged
+        self.seen = RedundantColumns(len(self.shift))  # of the groups that were merged
 
     @property
     def width(self) -> int:
@@ -72,6 +77,7 @@ class Hindsight:
         if width <= self.width:
             return
         self.shift = np.concatenate([self.shift, np.zeros(width - self.width)])
+        self.seen.widen(width)
         room = len(self.mean)
         if width + 2 > room:
             more = max(width + 2, min(2 * room, WIDEST + 2)) - room
@@ -93,6 +99,8 @@ class Hindsight:
             self.count = int(counts[0])
             if self.count == GROUP:
                 used = self.width + 2
+                self.seen = self.redundant()
+                self.groups += 1
                 self.weight, self.mean[:used], self.products[:used, :used] = self._merged()
                 self.waiting[:] = 0.0
                 self.count = counts[0] = 0
@@ -113,28 +121,62 @@ class Hindsight:
         products = old_products + centred.T @ scaled + np.outer(gap, gap * (self.weight * own / total))
         return total, old_mean + gap * (own / total), products
 
-    def best(self, ridge: np.ndarray | None = None, learned: bool = False) -> tuple[np.ndarray, float]:
-        """((intercept, weights), loss + ridge) of the minimiser of Σc(y − w₀ − w·u)² + Σ ridge_j·w_j².
+    def redundant(self) -> RedundantColumns:
+        """Columns that are exactly combinations of others in all rows, the waiting ones included."""
+        rows = self.waiting[: self.count, 3 : self.width + 3] + self.shift
+        one = np.ones(len(rows))
+        if not self.groups:
+            return RedundantColumns.of(rows, one)
+        made = self.seen.copy()
+        made.check(rows, one)
+        return made
 
-        ``ridge`` has the intercept first; ``learned`` takes the labels as the learner used them.
+    def _sizes(self, weight: float, mean: np.ndarray, products: np.ndarray) -> np.ndarray:
+        """Norms of label and columns about where they began: what the moments' rounding is measured against."""
+        return np.asarray(np.sqrt(np.maximum(products.diagonal() + weight * mean**2, 0.0)))
+
+    def rounding(self) -> float:
+        """γ of the moments: a group's sums, and some operations for each merge of means and products."""
+        return best_fixed.rounding(GROUP * self.groups + self.count, GROUP, merges=16)
+
+    def best_fixed_loss(self) -> best_fixed.Least:
+        """The best fixed weights (on columns and labels as given) and their loss, as far as the moments tell."""
+        weight, mean, products = self._merged()
+        if weight == 0.0:
+            return best_fixed.Least(np.zeros(self.width + 1), 0.0)
+        needed = np.flatnonzero(~self.redundant().mask(intercept=True))
+        A, b, square = products[np.ix_(needed + 2, needed + 2)], products[needed + 2, 0], float(products[0, 0])
+        w = np.zeros(self.width)
+        w[needed] = solve(A, b)
+        sizes = self._sizes(weight, mean, products)
+        # A column that never moved has no weight to give; its rounding must not count as size.
+        sizes[2:][products.diagonal()[2:] <= 0.0] = 0.0
+        found = best_fixed.least_squares(A, b, square, sizes[needed + 2], float(sizes[0]), self.rounding(), w[needed])
+        inside = np.concatenate([[mean[0] - w @ mean[2:]], w])
+        return best_fixed.stated(self.outside(inside), *found, square)
+
+    def best(self, ridge: np.ndarray) -> tuple[np.ndarray, float]:
+        """((intercept, weights), loss + ridge) of the minimiser of Σc(ỹ − w₀ − w·u)² + Σ ridge_j·w_j², rounded up.
+
+        ``ridge`` has the intercept first; the labels are those that the learner used.
         """
         weight, mean, products = self._merged()
         d = self.width
-        label = 1 if learned else 0
         if weight == 0.0:
             return np.zeros(d + 1), 0.0
-        # Moments of (1, u): uncentred only in the intercept's row, where the ridge makes it necessary.
-        first = 0.0 if ridge is None else float(ridge[0])
-        penalty = np.zeros(d) if ridge is None else ridge[1:]
         # Profile the intercept: with ridge r₀ it equals weight·(ȳ − w·ū)/(weight + r₀); what remains is a rank-one term.
+        first, penalty = float(ridge[0]), ridge[1:]
         share = weight * first / (weight + first)
         centre = mean[2:]
         G = products[2:, 2:] + share * np.outer(centre, centre)
-        b = products[2:, label] + share * centre * mean[label]
-        square = products[label, label] + share * mean[label] ** 2
+        b = products[2:, 1] + share * centre * mean[1]
+        square = products[1, 1] + share * mean[1] ** 2
         w = solve(G + np.diag(penalty), b)
         value = square - 2.0 * (b @ w) + w @ (G @ w) + penalty @ (w * w)
-        intercept = weight * (mean[label] - w @ centre) / (weight + first)
+        sizes = self._sizes(weight, mean, products)
+        size = float(np.abs(w) @ sizes[2:] + sizes[1])
+        value += (self.rounding() + 4.0 * (d + 2) * best_fixed.UNIT) * size * size
+        intercept = weight * (mean[1] - w @ centre) / (weight + first)
         return np.concatenate([[intercept], w]), max(float(value), 0.0)
 
     def outside(self, weights: np.ndarray) -> np.ndarray:
@@ -155,6 +197,8 @@ class Hindsight:
             "hindsight_products": self.products[:used, :used].copy(),
             "hindsight_waiting": self.waiting[:, : used + 1].copy(),
             "hindsight_counts": np.array([self.origin, self.weight, self.count], dtype=float),
+            "hindsight_redundant": self.seen.to_array(),
+            "hindsight_groups": np.array([self.groups], dtype=float),
         }
 
     @staticmethod
@@ -166,7 +210,11 @@ class Hindsight:
         }  # fmt: skip
         made = {f"hindsight_{name}": Array(shape, optional="hindsight") for name, shape in shapes.items()}
         counted = Array((3,), optional="hindsight", holds=lambda counts: bool(0 <= counts[2] <= GROUP))
-        return made | {"hindsight_counts": counted}
+        return made | {
+            "hindsight_counts": counted,
+            "hindsight_redundant": RedundantColumns.declared(width, "hindsight_redundant"),
+            "hindsight_groups": Array((1,), optional="hindsight_redundant", holds=whole_numbers(0, 2**53)),
+        }
 
     @classmethod
     def from_state(cls, arrays: dict[str, np.ndarray]) -> Hindsight:
@@ -177,4 +225,7 @@ class Hindsight:
         made.products = arrays["hindsight_products"][:used, :used].copy()
         made.waiting = arrays["hindsight_waiting"][:, : used + 1].copy()
         made.weight, made.count = float(weight), int(count)
+        made.seen = RedundantColumns.from_array(arrays.get("hindsight_redundant"), made.width)
+        # Files of 0.1 do not say how many groups there were.
+        made.groups = int(arrays["hindsight_groups"][0]) if "hindsight_groups" in arrays else math.ceil(weight / GROUP)
         return made

@@ -16,15 +16,17 @@ import numpy as np
 
 from .._jit import kernel
 from ..certificates.certificate import Certificate, Status
-from ..certificates.regret import RegretCertificate
+from ..certificates.regret import BEST_MEMBER, RegretCertificate, bound_status, rounded_up
 from ..data.rows import rows_of
 from ..errors import DataError, ModelError, UsageError
 from ..modelfile import Array, under, whole_numbers
 from ..parts.rates import Rate
 from . import inputs, regret, saving, state
 from .aggregate import mix_loss, posterior, rate
+from .best_fixed import Least
 from .comparators import look_back
 from .model import OnlineModel
+from .sums import add_rows
 
 RATES = tuple(4.0**k for k in range(-11, 2))  # 2.4e-7 … 4
 
@@ -205,9 +207,12 @@ class RateMixture:
             for head in member.heads:
                 head.table[state.DUAL] = 0.0
             member._name(member.names)
-        out[:, done:] = member.scores(X[some[done:]])
-        for head in member.heads:
-            head.numbers[state.ROUNDS] += len(some) - done
+        rest = some[done:]
+        out[:, done:] = member.scores(X[rest])
+        for head in member.heads:  # the rounds go on, and so do the moments that the first member keeps for all
+            head.numbers[state.ROUNDS] += len(rest)
+            head.numbers[state.WEIGHT] += float(weights[rest].sum()) if len(weights) else len(rest)
+        add_rows(member, X, targets, weights, some, done, len(some))
         return out
 
     def predict(self, X: Any) -> np.ndarray:
@@ -269,8 +274,7 @@ class RateMixture:
             "prediction": prediction[0] if len(prediction) == 1 else prediction,
         }
         if self.members[0].certified:
-            proof = self.certificate()
-            line |= {"best_fixed_loss": proof.best_fixed_loss, "regret": proof.regret, "bound": proof.bound}
+            line |= regret.brief(self.certificate())
         self.progress.append(line)
         self._marks = [2 * self.examples, loss, float(weight)]
 
@@ -280,16 +284,22 @@ class RateMixture:
         if not first.certified or first.sums is not None:
             return
         X, targets, share, _, _ = first._block(X, y, weights, None)
-        rows, now = rows_of(X), max(1, self.examples)
+        now = max(1, self.examples)
         strengths = (0.0, *(1.0 / member.rate.at(now) for member in self.members[::-3]))
-        heads = []
-        for h in range(len(self.losses)):
-            leader = self.members[int(self.shares(h).argmax())]
-            heads.append(look_back(leader, rows, targets[h], share, h, repeats, strengths))
-        first.hindsight = {"examples": self.examples, "heads": heads}  # lent to every member, saved with the first
+        leaders = [self.members[int(self.shares(h).argmax())] for h in range(len(self.losses))]
+        found = [look_back(m, X, targets[h], share, h, repeats, strengths) for h, m in enumerate(leaders)]
+        heads, least = map(list, zip(*found))
+        first.hindsight = {
+            "examples": self.examples,
+            "heads": heads,
+            "least": least,
+        }  # lent to every member, saved with the first
 
     def certificate(self) -> Any:
         """The mixture's loss, and its bound through the best member's theorem."""
+        return regret.resting_on(self.loss, self._certificate())
+
+    def _certificate(self) -> RegretCertificate:
         loss = self.unit * float(self.totals[:, 1].sum())
         if not self.members[0].certified:
             return RegretCertificate(
@@ -299,36 +309,36 @@ class RateMixture:
         per_head: list[tuple[float, Any]] = [self._head_bounds(h) for h in range(len(self.losses))]
         bound = sum(head[0] for head in per_head)
         best: Any = per_head[0][1]
-        proven = math.isfinite(bound)
-        first = self.members[0]
-        looked = first.hindsight is not None and first.hindsight["examples"] == self.examples
-        # A normalised step weighs losses, and so do the sums of its stream: no loss of a comparator as this one counts.
-        known = not self.weighted or first.sums is not None or looked
-        best_fixed_loss = sum(head[1].best_fixed_loss for head in per_head) if known else math.nan
+        parts = [Least(proof.comparator, proof.best_fixed_loss, proof.best_fixed_lower_bound) for _, proof in per_head]
+        least = parts[0] if len(parts) == 1 else regret.sum_of_least(parts)
+        member = self.unit * float(self.losses.min(axis=1).sum())
+        fields = regret.against(least, loss) | {"best_member_loss": member}
+        if least.loss is None and self.members[0].sums is None:
+            fields |= {"regret": loss - member, "regret_to": BEST_MEMBER}
+        theorem = best.theorem if best.proven and not self.weighted else "L"
+        assumptions = best.assumptions if theorem != "L" else ()
         return RegretCertificate(
-            status=Status.PROVEN if proven else Status.NOT_PROVEN,
-            assumptions=best.assumptions if proven else (),
-            advice="" if proven else "no member's bound held; scale the columns or use geometry='auto'",
-            theorem=f"min over {len(self.members)} rates of ({'L' if self.weighted else best.theorem}) + 2Δ",
-            examples=self.examples, loss=loss, best_fixed_loss=best_fixed_loss, regret=loss - best_fixed_loss,
-            bound=bound, comparator=best.comparator, bound_comparator=best.bound_comparator,
+            status=bound_status(loss, bound, assumptions), assumptions=assumptions,
+            theorem=f"min over {len(self.members)} rates of ({theorem}) + 2Δ", examples=self.examples, loss=loss,
+            bound=bound, bound_comparator=best.bound_comparator if theorem != "L" else None, **fields,
         )  # fmt: skip
 
     def _head_bounds(self, h: int) -> tuple[float, Certificate]:
-        """(bound, the best member's certificate) of one head."""
-        found: list[tuple[float, int, Certificate]] = []
-        for k, member in enumerate(self.members):
-            proof = self._member_proof(member, h)
-            own = float(member.heads[h].numbers[state.STEP_LOSS])
-            clipped = self.unit * (self.losses[h, k] - own)
-            usable = proof.proven and not self.dead[k] and not self.weighted
-            member_bound = proof.bound + max(0.0, clipped) if usable else self.unit * self.losses[h, k]
-            if usable or self.weighted:
-                found.append((member_bound + 2.0 * self.unit * self.totals[h, 0], k, proof))
-            elif k == 0:
-                found.append((math.inf, k, proof))
-        bound, _, proof = min(found, key=lambda item: item[:2])
-        return float(bound), proof
+        """(bound, the certificate of the member that gives it) of one head.
+
+        L ≤ L_k + 2Δ for every member k, whatever became of it; L_k has the member's own theorem, where that holds.
+        """
+        proofs = [self._member_proof(member, h) for member in self.members]
+        own = [float(member.heads[h].numbers[state.STEP_LOSS]) for member in self.members]
+        bounds = {
+            k: proof.bound + max(0.0, self.unit * (self.losses[h, k] - own[k]))
+            for k, proof in enumerate(proofs)
+            if proof.proven and not self.dead[k] and not self.weighted
+        }
+        if not bounds:  # no rate suits these rows, or the theorem counts other losses: the members' losses as they are
+            bounds = dict(enumerate(self.unit * self.losses[h]))
+        bound, k = min((bound, k) for k, bound in bounds.items())
+        return rounded_up(float(bound + 2.0 * self.unit * self.totals[h, 0]), self.examples), proofs[k]
 
     def _member_proof(self, member: OnlineModel, h: int) -> Any:
         """A member's certificate, with the comparators that the first member keeps for all."""

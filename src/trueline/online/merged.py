@@ -14,14 +14,16 @@ from typing import Any
 import numpy as np
 
 from ..certificates.certificate import Certificate, Status, from_dict
-from ..certificates.regret import RegretCertificate, averaged
+from ..certificates.regret import RegretCertificate, averaged, bound_status
 from ..errors import DataError, UsageError
 from ..modelfile import Array
 from ..parts.geometries import geometry
 from ..parts.losses import LOSSES
 from ..parts.rates import Rate
-from . import regret, saving, state
+from . import regret, saving, state, sums
+from .best_fixed import UNIT, Least
 from .model import OnlineModel
+from .redundant_columns import RedundantColumns
 
 
 @dataclasses.dataclass
@@ -51,10 +53,16 @@ class Share:
     def __add__(self, other: Share) -> Share:
         # The assumptions and the advice shown are those of the learner that is worst off.
         worst = max(self.proof, other.proof, key=lambda p: (p.status is not Status.PROVEN, p.bound))
+        # What each learner's own best weights lose in all is less than one vector of weights loses on all rows.
+        lowers = [p.best_fixed_lower_bound for p in (self.proof, other.proof) if p.best_fixed_lower_bound is not None]
         proof = dataclasses.replace(
             worst,
             loss=self.proof.loss + other.proof.loss,
-            best_fixed_loss=self.proof.best_fixed_loss + other.proof.best_fixed_loss,
+            best_fixed_loss=None,
+            best_fixed_lower_bound=sum(lowers) if len(lowers) == 2 else None,
+            regret=None,
+            regret_to=None,
+            comparator=None,
             bound=self.proof.bound + other.proof.bound,
         )
         return Share(
@@ -105,13 +113,15 @@ class MergedModel:
             raise DataError("all weights are zero; at least one row needs a positive weight", where="weights")
         reader = _reader(like.loss, share.weights / share.weight, like.fit_intercept, like.classes, like.names)
         proof = share.proof
-        comparator, best = (None, proof.best_fixed_loss)
+        least = Least(proof.comparator, proof.best_fixed_loss, proof.best_fixed_lower_bound)
         if share.moments.size:
-            comparator, best = regret.best_fixed(like, share.moments)
+            gamma = sums.rounding(share.rows) + share.learners * UNIT
+            least = regret.best_fixed(like, share.moments, gamma, RedundantColumns(len(share.moments) - 2))
         several = f"; one learner for each of {share.learners} partitions, losses and bounds summed"
         proof = dataclasses.replace(
-            proof, examples=share.rows, comparator=comparator, best_fixed_loss=best, regret=proof.loss - best,
+            proof, examples=share.rows, status=bound_status(proof.loss, proof.bound, proof.assumptions),
             theorem=proof.theorem + several if share.learners > 1 else proof.theorem,
+            **regret.against(least, proof.loss),
         )  # fmt: skip
         if not like.certified:
             return cls(reader, share.learners, share.rows, proof)

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from ..certificates.certificate import Assumption, Status
-from ..certificates.regret import MistakeCertificate
+from ..certificates.regret import MistakeCertificate, bound_status
 from ..threads import one_blas_thread
 from . import state
 
@@ -63,9 +63,10 @@ def mistake_certificate(model: Any) -> MistakeCertificate:
     if len(found) == 1:
         return found[0]
     worst = max(found, key=lambda proof: (not proof.proven, proof.bound))
+    bound = sum(proof.bound for proof in found)
     return MistakeCertificate(
-        status=worst.status, assumptions=worst.assumptions, advice=worst.advice, examples=model.examples,
-        mistakes=model.wrong, radius=max(proof.radius for proof in found), bound=sum(proof.bound for proof in found),
+        status=bound_status(model.wrong, bound, worst.assumptions), assumptions=worst.assumptions, advice=worst.advice,
+        examples=model.examples, mistakes=model.wrong, radius=max(proof.radius for proof in found), bound=bound,
         theorem=f"{worst.theorem}; one against the rest, summed over {len(found)} classes",
     )  # fmt: skip
 
@@ -91,18 +92,19 @@ def head_mistakes(model: Any, h: int) -> MistakeCertificate:
     bound, radius, margin, slack, u = min((find(Z, u, model) for u in candidates), key=lambda found: found[0])
     full = np.zeros(model.width + 1)
     full[0 if model.fit_intercept else 1 :] = u
-    holds = uniform and math.isfinite(bound)
+    bound = bound if uniform else math.inf
+    holds = math.isfinite(bound)
     advice = ""
     if not uniform:
         advice = "the theorem counts rounds of equal weight at a constant rate; fit without sample_weight"
     elif not holds:
         advice = "no comparator has a margin above rate·‖x‖∞²/2 on the mistakes"
-        if radius > 0.0 and margin > 0.0:
+        if radius > 0.0 and margin:
             advice += f"; use a rate below {2.0 * margin / radius**2:.2g}"
     return MistakeCertificate(
-        status=Status.PROVEN if holds else Status.VOID, assumptions=assumptions, advice=advice, examples=model.examples,
-        mistakes=mistakes, radius=radius, margin=margin, slack=slack, bound=bound if holds else math.inf, comparator=full,
-        theorem=theorem,
+        status=bound_status(mistakes, bound, assumptions), assumptions=assumptions, advice=advice,
+        examples=model.examples, mistakes=mistakes, radius=radius, margin=margin, slack=slack, bound=bound,
+        comparator=full, theorem=theorem,
     )  # fmt: skip
 
 
@@ -132,7 +134,7 @@ def row_norms(Z: Any) -> np.ndarray:
     return squares
 
 
-def perceptron_bound(Z: Any, u: np.ndarray, model: Any) -> tuple[float, float, float, float, np.ndarray]:
+def perceptron_bound(Z: Any, u: np.ndarray, model: Any) -> tuple[float, float, float | None, float | None, np.ndarray]:
     """(bound, R, margin, slack, w) at the best scale of a direction u."""
     radius = math.sqrt(float(row_norms(Z).max()))
     margins = np.asarray(Z @ u).ravel()
@@ -145,16 +147,17 @@ def perceptron_bound(Z: Any, u: np.ndarray, model: Any) -> tuple[float, float, f
     if len(positive):
         trials += list(1.0 / np.quantile(positive, [0.02, 0.1, 0.25, 0.5, 0.75, 0.9, 1.0]))
     # w → 0 would give N ≤ N: true and empty, so only scales at which w separates something are tried.
-    best = (math.inf, radius, math.nan, math.nan, u)
+    margin = least if least > 0.0 else None
+    best: tuple[float, float, float | None, float | None, np.ndarray] = (math.inf, radius, margin, None, u)
     for scale in trials:
         slack = float(np.linalg.norm(np.maximum(0.0, 1.0 - scale * margins)))
         bound = (radius * scale * size + slack) ** 2 * (1.0 + 1e-12)
         if bound < best[0]:
-            best = (bound, radius, least if least > 0.0 else math.nan, slack, scale * u)
+            best = (bound, radius, margin, slack, scale * u)
     return best
 
 
-def winnow_bound(Z: Any, u: np.ndarray, model: Any) -> tuple[float, float, float, float, np.ndarray]:
+def winnow_bound(Z: Any, u: np.ndarray, model: Any) -> tuple[float, float, float | None, float | None, np.ndarray]:
     """(bound, ‖x‖∞, margin, slack, u) at the best margin γ of u with ‖u‖₁ = 1."""
     radius = float(np.abs(Z.data if hasattr(Z, "indptr") else Z).max())
     eta = model.rate.base * model.geometry.radius
@@ -166,7 +169,9 @@ def winnow_bound(Z: Any, u: np.ndarray, model: Any) -> tuple[float, float, float
     most = float(margins.max())  # γ → ∞ would give N ≤ N: true and empty
     trials = [start * (1.0 + 10.0**k) for k in np.arange(-2.0, 4.0, 0.25) if start * (1.0 + 10.0**k) <= most]
     trials += [float(q) for q in np.quantile(margins, np.linspace(0.0, 1.0, 41)) if q > start]
-    best = (math.inf, radius, least if least > 0.0 else math.nan, math.nan, u)
+    best: tuple[float, float, float | None, float | None, np.ndarray] = (
+        math.inf, radius, least if least > 0.0 else None, None, u,
+    )  # fmt: skip
     for margin in trials:
         slack = float(np.maximum(0.0, margin - margins).sum())
         gain = eta * margin - eta * start

@@ -26,6 +26,7 @@ from .aggregate import ROUNDING
 from .hindsight import Hindsight
 from .intake import Intake, check_targets, check_weights
 from .proof import log_certificate, squared_certificate
+from .regret import brief
 from .seats import Seat, learn_seated, offer_seat, predict_seated
 from .sums import WIDEST
 
@@ -292,7 +293,7 @@ class MixtureModel:
         return np.tensordot(self.weights, self.member_coefficients(), axes=1)
 
     def certificate(self) -> RegretCertificate:
-        """Loss suffered, the comparator's loss, the regret and its proven bound, now."""
+        """Loss suffered, what the best fixed weights or the best member would have lost, and the proven bound, now."""
         if self.task == "regression":
             return squared_certificate(self)
         return log_certificate(self)
@@ -305,7 +306,7 @@ class MixtureModel:
         before = self.progress[-1] if self.progress else {"weight": 0.0, "loss": 0.0}
         weight, loss = float(t[place.WEIGHT]), float(t[place.LOSS])
         since = weight - before["weight"]  # 0 where the new weights are too small to change the sum
-        record = {
+        record: dict[str, Any] = {
             "examples": self.examples,
             "weight": weight,
             "loss": loss,
@@ -313,10 +314,7 @@ class MixtureModel:
             "since_last": (loss - before["loss"]) / since if since else 0.0,
             "label": float(t[place.LAST_LABEL]),
             "prediction": float(t[place.LAST_PREDICTION]),
-            "best_fixed_loss": now.best_fixed_loss,
-            "regret": now.regret,
-            "bound": now.bound,
-        }
+        } | brief(now)
         if self.task != "regression":
             record["average_mistakes"] = float(t[labels.MISTAKES]) / weight
             record |= {key: self._label(record[key]) for key in ("label", "prediction")}

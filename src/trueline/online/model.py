@@ -275,8 +275,9 @@ class OnlineModel(Heads, ByName):
             )
         rate = self.rate.at(max(1, self.examples))
         strengths = tuple(s / rate for s in (0.0, 0.01, 0.1, 1.0, 10.0))
-        heads = [look_back(self, rows_of(X), targets[h], share, h, repeats, strengths) for h in range(len(self.heads))]
-        self.hindsight = {"examples": self.examples, "heads": heads}
+        found = [look_back(self, X, targets[h], share, h, repeats, strengths) for h in range(len(self.heads))]
+        heads, least = zip(*found)
+        self.hindsight = {"examples": self.examples, "heads": list(heads), "least": list(least)}
 
     def certificate(self) -> Certificate:
         """What is proven now."""
@@ -302,7 +303,7 @@ class OnlineModel(Heads, ByName):
         if self.loss.targets == "sign" and len(self.heads) == 1 and self.certified:
             line["average_mistakes"] = self.heads[0].numbers[state.MISTAKES] / self.examples
         if self.certified:
-            line |= regret.brief(self)
+            line |= regret.brief(regret.certificate(self))
         self.progress.append(line)
         self._last_loss, self._last_weight = float(loss), float(weight)
         for head in self.heads:

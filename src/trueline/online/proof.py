@@ -23,10 +23,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ..certificates.certificate import Assumption, Status
-from ..certificates.regret import RegretCertificate
+from ..certificates.regret import BEST_MEMBER, RegretCertificate, bound_status, rounded_up
 from . import classify as labels
 from . import regress as numbers
+from .best_fixed import Least
 from .members import INTERCEPT_RIDGE
+from .regret import against
 
 if TYPE_CHECKING:
     from .mixture import MixtureModel
@@ -36,98 +38,74 @@ SQUARED = (
     "loss ≤ min over w of {Σ(y − w·u)² + wᵀA₀w} + R²·ln det(A₀⁻¹A) + R², R the label range and its margin"
 )
 MEMBERS = "regret to every member ≤ 2Δ + 2Δ′ ≤ 4R²·ln(4K) + 4R², R the label range and its margin"
+ROUNDED = 1e-6  # by how much of itself the recursion's sum may exceed the minimum from the moments
 LOG = "loss ≤ the best member's + ln K + ln 3 (times the largest weight if above 1)"
 
 
 def squared_certificate(model: MixtureModel) -> RegretCertificate:
     """What a regression mixture proves now."""
     if not model.arrays:
-        return RegretCertificate(status=Status.PROVEN, bound=0.0, best_fixed_loss=0.0, regret=0.0, theorem=MEMBERS)
+        return RegretCertificate(status=Status.PROVEN, bound=0.0, theorem=MEMBERS)
     t, a = model.arrays["totals"], model.arrays
     loss, first = float(t[numbers.LOSS]), float(t[numbers.FIRST_LOSS])
     mixing = 2.0 * float(t[numbers.GAP_STATIC]) + 2.0 * float(t[numbers.GAP_TOP]) + model.phase_gap
     extra = first + mixing + float(t[numbers.CAPPED_EXCESS])
     bound = extra + model.phase_loss + float(a["losses"].min())
     theorem, bound_comparator = MEMBERS, None
-    comparator: np.ndarray | None = None
-    best_fixed_loss = first + model.phase_loss + float(a["losses"].min())
+    member = first + model.phase_loss + float(a["losses"].min())
     restarts = int(t[numbers.RESTARTS])
-    held = True
-    worst = None
+    least = Least()
+    assumptions: list[Assumption] = []
+    advice = ""
     if model.hindsight is not None:
-        inside, best_fixed_loss = model.hindsight.best()
-        comparator = model.hindsight.outside(inside)
-        if model.filters and not restarts:
-            bound, theorem, worst = math.inf, SQUARED, 0.0
-            for f in range(model.filters):
-                if a["forget"][f] < 1.0:
-                    continue
-                ridge = np.concatenate([[INTERCEPT_RIDGE], a["ridge"][f] * a["columns"][3, : model.width]])
-                weights, least = model.hindsight.best(ridge, learned=True)
-                # What the recursion summed must not exceed the minimum: the arithmetic, checked by other arithmetic.
-                scale = max(least, 1e-12 * model.hindsight.scale(), 1e-300)
-                worst = max(worst, float(a["ledger"][f, 0]) / scale)
-                total = extra + max(least, float(a["ledger"][f, 0])) + float(a["ledger"][f, 1])
-                total += float(t[numbers.OVERSHOOT])
-                if total < bound:
-                    bound, bound_comparator = total, model.hindsight.outside(weights)
-            held = worst <= 1.0 + 1e-6
-    assumptions = [
-        Assumption(
-            "labels within ten ranges of the range seen before (others are learned capped; the rest is in the bound)",
-            held=bool(t[numbers.CAPPED] == 0.0),
-            worst=float(t[numbers.CAPPED]),
-            limit=0.0,
-        ),
-    ]
-    if worst is not None:
-        assumptions.append(
-            Assumption(
-                "the recursion's sum stays below the minimum from the moments (rounding)",
-                held=held,
-                worst=worst,
-                limit=1.0 + 1e-6,
-                remedy="remove columns that are nearly combinations of others",
-            )
-        )
+        least = model.hindsight.best_fixed_loss()
     if restarts:
-        assumptions.append(
-            Assumption("no filter began again after rounding", False, float(restarts), 0.0, "scale extreme columns")
-        )
-    advice = "" if held else "rounding exceeded the tolerance; remove columns that nearly repeat others"
+        advice = "the bound is to the best member only: a filter began again after rounding; scale extreme columns"
+    elif model.hindsight is not None and model.filters:
+        through, worst, comparator = math.inf, 0.0, None
+        for f in range(model.filters):
+            if a["forget"][f] < 1.0:
+                continue
+            ridge = np.concatenate([[INTERCEPT_RIDGE], a["ridge"][f] * a["columns"][3, : model.width]])
+            weights, minimum = model.hindsight.best(ridge)
+            # What the recursion summed must not exceed the minimum: the arithmetic, checked by other arithmetic.
+            scale = max(minimum, 1e-12 * model.hindsight.scale(), 1e-300)
+            worst = max(worst, float(a["ledger"][f, 0]) / scale)
+            total = extra + max(minimum, float(a["ledger"][f, 0])) + float(a["ledger"][f, 1])
+            total += float(t[numbers.OVERSHOOT])
+            if total < through:
+                through, comparator = total, model.hindsight.outside(weights)
+        if worst <= 1.0 + ROUNDED:
+            bound, theorem, bound_comparator = through, SQUARED, comparator
+            name = "the recursion's sum stays below the minimum from the moments (rounding)"
+            assumptions.append(Assumption(name, True, worst, 1.0 + ROUNDED))
+        else:
+            advice = "the bound is to the best member only: rounding; remove columns that nearly repeat others"
+    if t[numbers.CAPPED]:
+        name = "labels beyond ten ranges of those seen before are learned capped; the rest is in the bound"
+        assumptions.append(Assumption(name, True, float(t[numbers.CAPPED])))
+    bound = rounded_up(bound, model.examples)
+    fields = against(least, loss) | {"best_member_loss": member}
+    if model.hindsight is None:
+        fields |= {"regret": loss - member, "regret_to": BEST_MEMBER}
     return RegretCertificate(
-        status=Status.PROVEN if held else Status.NOT_PROVEN,
-        assumptions=tuple(assumptions),
-        advice=advice,
-        examples=model.examples,
-        loss=loss,
-        best_fixed_loss=best_fixed_loss,
-        regret=loss - best_fixed_loss,
-        bound=bound,
-        comparator=comparator,
-        bound_comparator=bound_comparator,
-        theorem=theorem,
-    )
+        status=bound_status(loss, bound, assumptions), assumptions=tuple(assumptions), advice=advice,
+        examples=model.examples, loss=loss, bound=bound, bound_comparator=bound_comparator, theorem=theorem, **fields,
+    )  # fmt: skip
 
 
 def log_certificate(model: MixtureModel) -> RegretCertificate:
-    """What a classification mixture proves now: the comparator is the best member."""
+    """What a classification mixture proves now, against its best member; the best fixed weights are not known."""
     if not model.arrays:
-        return RegretCertificate(status=Status.PROVEN, bound=0.0, best_fixed_loss=0.0, regret=0.0, theorem=LOG)
+        return RegretCertificate(status=Status.PROVEN, bound=0.0, theorem=LOG)
     t, losses = model.arrays["totals"], model.arrays["losses"]
     largest = max(1.0, float(t[labels.LARGEST_WEIGHT]))
     loss = float(t[labels.LOSS])
     best = model.phase_loss + float(losses.min())
     bound = best + largest * (math.log(len(losses)) + math.log(3.0) + model.phase_logs) + float(t[labels.EXCESS])
-    which = int(np.argmin(losses))
-    comparator = None if which < labels.SIMPLE else model.member_coefficients()[which].squeeze()
+    bound = rounded_up(bound, model.examples)
     return RegretCertificate(
-        status=Status.PROVEN,
-        examples=model.examples,
-        loss=loss,
-        best_fixed_loss=best,
-        regret=loss - best,
-        bound=bound,
-        comparator=comparator,
-        theorem=f"{LOG}; the best member is {model.members[which]}",
-    )
+        status=bound_status(loss, bound, ()), examples=model.examples, loss=loss, best_member_loss=best,
+        regret=loss - best, regret_to=BEST_MEMBER, bound=bound,
+        theorem=f"{LOG}; the best member is {model.members[int(np.argmin(losses))]}",
+    )  # fmt: skip

@@ -18,11 +18,11 @@ import numpy as np
 
 from .._jit import kernel
 from ..certificates.certificate import Assumption, Status
-from ..certificates.regret import RegretCertificate
+from ..certificates.regret import RegretCertificate, bound_status, rounded_up
 from ..data.rows import rows_of
 from ..errors import DataError
 from ..modelfile import Array
-from . import inputs, sums
+from . import inputs, regret, sums
 from .named import filled
 from .state import HUGE
 from .sums import WIDEST, Sums
@@ -147,6 +147,7 @@ class RecursiveModel:
         if self.sums is not None:
             if len(names) <= WIDEST:
                 self.sums.widen(len(names))
+                self.sums.seen.name(self.names, old - 1)
             else:
                 self.sums = None
 
@@ -217,7 +218,7 @@ class RecursiveModel:
     def _record(self, label: float, prediction: float) -> None:
         loss, weight = float(self.numbers[LOSS]), float(self.numbers[WEIGHT])
         since = weight - self._marks[2]
-        line = {
+        line: dict[str, Any] = {
             "examples": self.examples,
             "average_loss": loss / weight if weight else 0.0,
             "since_last": (loss - self._marks[1]) / since if since else 0.0,
@@ -225,8 +226,7 @@ class RecursiveModel:
             "prediction": prediction,
         }
         if self.sums is not None:
-            proof = self.certificate()
-            line |= {"best_fixed_loss": proof.best_fixed_loss, "regret": proof.regret, "bound": proof.bound}
+            line |= regret.brief(self.certificate())
         self.progress.append(line)
         self._marks = [2 * self.examples, loss, weight]
 
@@ -238,29 +238,28 @@ class RecursiveModel:
                 "certificate=False: the sums of the bound were not kept" if not self.certified else "too many columns"
             )
             return RegretCertificate(status=Status.NOT_PROVEN, examples=self.examples, loss=loss, advice=advice)
-        G = self.sums.total()
-        comparator = sums.best(G, 0.0, self.fit_intercept)
+        G, gamma = self.sums.total(), sums.rounding(self.examples)
+        least = sums.best_fixed_loss(G, self.fit_intercept, gamma, self.sums.redundant(), self.sums.few())
         bound_u = sums.best(G, self.ridge, self.fit_intercept)
         forward, remembers = self.numbers[FORWARD] > 0.0, self.numbers[FORGET] == 1.0
         scale = float(self.numbers[LARGEST_Y2] if forward else self.numbers[LARGEST_E2])
-        bound = sums.loss_of(G, bound_u) + self.ridge * float(bound_u @ bound_u) + scale * float(self.numbers[LOG_DET])
-        v = np.append(comparator, -1.0)
-        best_fixed_loss = max(0.0, float(v @ G @ v))
+        bound = sums.loss_of(G, bound_u, gamma) + self.ridge * float(bound_u @ bound_u)
+        bound += scale * float(self.numbers[LOG_DET])
+        bound = rounded_up(bound, self.examples) if remembers else math.inf
         held = Assumption("nothing is forgotten", bool(remembers), float(self.numbers[FORGET]), 1.0, "use forgetting=1")
         return RegretCertificate(
-            status=Status.PROVEN if remembers else Status.VOID,
+            status=bound_status(loss, bound, (held,)),
             assumptions=(held,),
             advice="" if remembers else f"with forgetting {self.numbers[FORGET]:g} there is no bound; use forgetting=1",
             theorem=f"min_u (L_u + λ‖u‖²) + {'Y²' if forward else 'max e²'}·ln det(I + XᵀX/λ)",
-            examples=self.examples, loss=loss, best_fixed_loss=best_fixed_loss, regret=loss - best_fixed_loss,
-            bound=bound * (1.0 + 1e-12) if remembers else math.inf, comparator=comparator, bound_comparator=bound_u,
+            examples=self.examples, loss=loss, bound=bound, bound_comparator=bound_u, **regret.against(least, loss),
         )  # fmt: skip
 
     def to_state(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
         """Every bit of it."""
         arrays = {"P": self.P, "w": self.w, "numbers": self.numbers}
         if self.sums is not None:
-            arrays |= {"sums": self.sums.G, "waiting": self.sums.waiting[: self.sums.count]}
+            arrays |= self.sums.to_state()
         return arrays, {
             "ridge": self.ridge, "names": self.names, "progress": self.progress, "marks": self._marks,
             "settings": {
@@ -286,9 +285,5 @@ class RecursiveModel:
         model = cls(meta["ridge"], names=meta["names"] or None, **meta["settings"])
         model.P, model.w, model.numbers = (np.array(arrays[name]) for name in ("P", "w", "numbers"))
         model.progress, model._marks = meta["progress"], meta["marks"]
-        model.sums = None
-        if "sums" in arrays:
-            model.sums = Sums(len(model.names))
-            model.sums.G, model.sums.count = np.array(arrays["sums"]), len(arrays["waiting"])
-            model.sums.waiting[: model.sums.count] = arrays["waiting"]
+        model.sums = Sums.from_state(arrays, len(model.names)) if "sums" in arrays else None
         return model

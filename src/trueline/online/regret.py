@@ -12,6 +12,7 @@ adaptive         regret ≤ Σ_j (max_t (u_j − w_tj)²/(2η) + η)·√(ε + �
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import math
 from typing import Any
@@ -19,11 +20,22 @@ from typing import Any
 import numpy as np
 
 from ..certificates.certificate import Assumption, Certificate, Status
-from ..certificates.regret import RegretCertificate, StreamCertificate
+from ..certificates.regret import (
+    BEST_FIXED,
+    BEST_MEMBER,
+    RegretCertificate,
+    StreamCertificate,
+    bound_status,
+    rounded_up,
+)
 from ..certificates.regret import averaged as risk_of_mean
+from ..parts.losses import LOSSES
+from ..parts.own_loss import assumption_of
 from . import state, sums
-from .comparators import entropic_best
+from .best_fixed import Least
+from .comparators import entropic_best, simplex_loss
 from .engine import finish_batch, read_weights
+from .redundant_columns import RedundantColumns
 
 
 def freeze(geometry: Any, head: Any) -> None:
@@ -42,16 +54,39 @@ def freeze(geometry: Any, head: Any) -> None:
     read_weights(geometry, table, numbers, table[state.NEWER])
 
 
-def brief(model: Any) -> dict[str, float]:
-    """Best fixed loss, regret and bound for a line of progress."""
-    proof = certificate(model)
-    if isinstance(proof, RegretCertificate):
-        return {"best_fixed_loss": proof.best_fixed_loss, "regret": proof.regret, "bound": proof.bound}
-    return {"bound": getattr(proof, "bound", math.inf)}
+def brief(proof: Any) -> dict[str, float | None]:
+    """The numbers of a certificate for a line of progress: the best member's loss only where it is what counts."""
+    if not isinstance(proof, RegretCertificate):
+        return {"bound": getattr(proof, "bound", math.inf)}
+    best = {"best_fixed_loss": proof.best_fixed_loss}
+    if proof.regret_to == BEST_MEMBER:
+        best = {"best_member_loss": proof.best_member_loss}
+    return best | {"regret": proof.regret, "bound": proof.bound}
+
+
+def against(least: Least, loss: float) -> dict[str, Any]:
+    """The fields of a certificate that say what the best fixed weights would have lost, and the regret to them."""
+    known = least.loss is not None
+    return {
+        "best_fixed_loss": least.loss,
+        "best_fixed_lower_bound": least.lower,
+        "comparator": least.weights,
+        "regret": loss - least.loss if least.loss is not None else None,
+        "regret_to": BEST_FIXED if known else None,
+    }
 
 
 def certificate(model: Any) -> Certificate:
-    """What an OnlineModel proves now."""
+    """What an OnlineModel proves now, with a word where that rests on a user's own loss."""
+    return resting_on(model.loss, _certificate(model))
+
+
+def resting_on(loss: Any, proof: Any) -> Any:
+    """The same certificate, which says so if the loss is a user's own."""
+    return dataclasses.replace(proof, assumptions=(*proof.assumptions, *assumption_of(loss, LOSSES)))
+
+
+def _certificate(model: Any) -> Certificate:
     if not model.certified:
         return RegretCertificate(
             status=Status.NOT_PROVEN,
@@ -103,22 +138,33 @@ def joined(proofs: list[Any]) -> Certificate:
     """One certificate for one head a class: losses and bounds add."""
     worst = max(proofs, key=lambda p: (p.status is not Status.PROVEN, p.bound))
     made = type(worst)
+    suffered, bound = sum(p.loss for p in proofs), sum(p.bound for p in proofs)
     extra = (
         {"radius": max(p.radius for p in proofs), "regret_bound": sum(p.regret_bound for p in proofs)}
         if isinstance(worst, StreamCertificate)
         else {}
     )
     return made(
-        status=worst.status,
+        status=bound_status(suffered, bound, worst.assumptions),
         assumptions=worst.assumptions,
         advice=worst.advice,
         examples=proofs[0].examples,
-        loss=sum(p.loss for p in proofs),
-        best_fixed_loss=sum(p.best_fixed_loss for p in proofs),
-        regret=sum(p.regret for p in proofs),
-        bound=sum(p.bound for p in proofs),
+        loss=suffered,
+        bound=bound,
+        **against(sum_of_least([Least(None, p.best_fixed_loss, p.best_fixed_lower_bound) for p in proofs]), suffered),
         theorem=f"{worst.theorem}; one against the rest, summed over {len(proofs)} classes",
         **extra,
+    )
+
+
+def sum_of_least(parts: list[Least]) -> Least:
+    """What separate problems lose together: known where each is."""
+    losses, lowers = [part.loss for part in parts], [part.lower for part in parts]
+    found = [lower for lower in lowers if lower is not None]
+    return Least(
+        None,
+        None if None in losses else math.fsum(loss for loss in losses if loss is not None),
+        math.fsum(found) if found else None,
     )
 
 
@@ -184,7 +230,7 @@ def head_certificate(model: Any, h: int) -> Certificate:
             "every feature is known from the start", False, float(model.late), 0.0, "name them in advance"
         )
         return RegretCertificate(
-            status=Status.VOID, assumptions=(held,), examples=model.examples, theorem="universal",
+            status=bound_status(0.0, None, (held,)), assumptions=(held,), examples=model.examples, theorem="universal",
             loss=float(model.unit * terms.numbers[state.STEP_LOSS]),
             advice=f"{model.late} feature(s) appeared after the first example; name all features in advance",
         )  # fmt: skip
@@ -203,30 +249,37 @@ def _entropic_best(G: bytes, size: int, intercept: bool, radius: float) -> np.nd
     return found
 
 
-def best_fixed(model: Any, G: np.ndarray, few: np.ndarray | None = None) -> tuple[np.ndarray, float]:
+def best_fixed(model: Any, G: np.ndarray, gamma: float, redundant: RedundantColumns, few: Any = None) -> Least:
     """The best fixed weights of the model's geometry in hindsight, and their loss, from moments of squared losses."""
-    name = getattr(type(model.geometry), "name", "")
-    if name in ("multiplicative", "signed"):
+    if getattr(type(model.geometry), "name", "") in ("multiplicative", "signed"):
         radius = float(getattr(model.geometry, "radius", 0.0))
         u = _entropic_best(
             np.ascontiguousarray(G, dtype=np.float64).tobytes(), len(G), bool(model.fit_intercept), radius
         )
-    else:
-        u = sums.best(G, 0.0, model.fit_intercept, few)
-    v = np.append(u, -1.0)
-    return u, max(0.0, float(v @ G @ v))
+        return simplex_loss(G, u, bool(model.fit_intercept), radius, gamma)
+    return sums.best_fixed_loss(G, model.fit_intercept, gamma, redundant, few)
+
+
+def constant_rate(held: bool) -> tuple[Assumption, ...]:
+    """The assumption of geometries whose bound needs a constant rate, where it fails."""
+    return (
+        ()
+        if held
+        else (Assumption("the rate is constant, one row an update", False, remedy="use schedule='constant'"),)
+    )
 
 
 def squared_certificate(terms: Terms) -> Certificate:
-    """Squared loss with running moments: the comparator is exact."""
+    """Squared loss with running moments: the loss of every comparator is known."""
     model, numbers, eta = terms.model, terms.numbers, terms.eta
-    G, few = model.sums.total(), model.sums.few()
+    G, few, gamma = model.sums.total(), model.sums.few(), sums.rounding(model.examples)
     intercept = model.fit_intercept
     assumptions: tuple[Assumption, ...] = ()
-    advice, theorem, status = "", "", Status.PROVEN
+    advice, theorem = "", ""
     radius = getattr(model.geometry, "radius", 0.0)
-    comparator, best_fixed_loss = best_fixed(model, G, few)
-    bound, bound_u = math.inf, comparator
+    least = best_fixed(model, G, gamma, model.sums.redundant(), few)
+    bound: float = math.inf
+    bound_u: np.ndarray | None = None
     if terms.name in ("additive", "normalised") and terms.plain:
         theorem = "Widrow–Hoff: L ≤ L_u/(1 − κ) + ‖u‖²/η"
         if terms.name == "normalised":
@@ -235,9 +288,7 @@ def squared_certificate(terms: Terms) -> Certificate:
         assumptions, advice = (reach_assumption(terms, kappa),), reach_advice(terms, kappa)
         if kappa < 1.0:
             bound_u = sums.best(G, (1.0 - kappa) / eta, intercept, few)
-            bound = sums.loss_of(G, bound_u) / (1.0 - kappa) + float(bound_u @ bound_u) / eta
-        else:
-            status = Status.VOID
+            bound = sums.loss_of(G, bound_u, gamma) / (1.0 - kappa) + float(bound_u @ bound_u) / eta
     elif terms.name in ("multiplicative", "signed") and terms.plain:
         theorem = "exponentiated gradient: L ≤ L_u/(1 − κ) + (2/η)·RE(u‖w₁)"
         spread = (
@@ -250,17 +301,16 @@ def squared_certificate(terms: Terms) -> Certificate:
         assumptions = (Assumption("κ = η·R²/4 < 1", held, kappa, 1.0, remedy),)
         if held:
             bound_u = entropic_best(G, intercept, radius, 2.0 * (1.0 - kappa) / eta)
-            bound = sums.loss_of(G, bound_u) / (1.0 - kappa) + 2.0 / eta * model.geometry.divergence(
+            bound = sums.loss_of(G, bound_u, gamma) / (1.0 - kappa) + 2.0 / eta * model.geometry.divergence(
                 terms.coordinates(bound_u)
             )
         else:
-            status = Status.VOID
             advice = f"largest range of a row is {spread:.3g}; with rate {eta:g} the bound is void; {remedy}"
     else:
         theorem = (
             "adaptive: Σ_j (max(u_j − w_tj)²/(2η) + η)·√Σg²" if terms.adaptive else "universal: B(u, w₁)/η + Σ brackets"
         )
-        trials = [comparator, np.zeros(len(G) - 1)]
+        trials = [np.zeros(len(G) - 1)] + ([least.weights] if least.weights is not None else [])
         if not terms.linked:
             strengths = (0.1, 1.0, 10.0, 100.0) if terms.adaptive or not terms.constant else (1.0,)
             trials += [
@@ -271,19 +321,16 @@ def squared_certificate(terms: Terms) -> Certificate:
             trials.append(entropic_best(G, intercept, radius, 2.0 / eta))
         else:
             trials += [sums.best(G, s / terms.last, intercept, few) for s in (0.1, 1.0, 10.0)]
-        found = [(2.0 * terms.universal(u, 0.5 * sums.loss_of(G, u)), k) for k, u in enumerate(trials)]
+        found = [(2.0 * terms.universal(u, 0.5 * sums.loss_of(G, u, gamma)), k) for k, u in enumerate(trials)]
         bound, k = min(found)
         bound_u = trials[k]
         if not math.isfinite(bound):
-            status, advice = (
-                Status.NOT_PROVEN,
-                "this geometry has a bound for a constant rate only; use schedule='constant'",
-            )
-    suffered = 2.0 * float(numbers[state.STEP_LOSS])
+            bound_u, assumptions = None, constant_rate(False)
+            advice = "this geometry has a bound for a constant rate only; use schedule='constant'"
+    suffered, bound = 2.0 * float(numbers[state.STEP_LOSS]), rounded_up(bound, model.examples)
     return RegretCertificate(
-        status=status, assumptions=assumptions, advice=advice, theorem=theorem, examples=model.examples, loss=suffered,
-        best_fixed_loss=best_fixed_loss, regret=suffered - best_fixed_loss, bound=bound, comparator=comparator,
-        bound_comparator=bound_u,
+        status=bound_status(suffered, bound, assumptions), assumptions=assumptions, advice=advice, theorem=theorem,
+        examples=model.examples, loss=suffered, bound=bound, bound_comparator=bound_u, **against(least, suffered),
     )  # fmt: skip
 
 
@@ -317,19 +364,18 @@ def below(limit: float) -> str:
 
 def hindsight_certificate(terms: Terms, h: int) -> Certificate:
     """Any loss on rows that were read again: L_u is exact for the comparators found."""
-    model, seen = terms.model, terms.model.hindsight
-    unit = model.unit
+    model, seen, unit = terms.model, terms.model.hindsight, terms.model.unit
     suffered = unit * float(terms.numbers[state.STEP_LOSS])
     trials = seen["heads"][h]
-    comparator, value = min(trials, key=lambda pair: pair[1])
-    bound, k = min((unit * terms.universal(u, v), k) for k, (u, v) in enumerate(trials))
+    bound, k = min((rounded_up(unit * terms.universal(u, v), model.examples), k) for k, (u, v) in enumerate(trials))
     finite = math.isfinite(bound)
+    assumptions = constant_rate(finite)
     return RegretCertificate(
-        status=Status.PROVEN if finite else Status.NOT_PROVEN,
+        status=bound_status(suffered, bound, assumptions), assumptions=assumptions,
         advice="" if finite else "this geometry has a bound for a constant rate only; use schedule='constant'",
         theorem="adaptive: Σ_j (max(u_j − w_tj)²/(2η) + η)·√Σg²" if terms.adaptive else "universal: B(u, w₁)/η + Σ brackets",
-        examples=model.examples, loss=suffered, best_fixed_loss=unit * value, regret=suffered - unit * value,
-        bound=bound, comparator=comparator, bound_comparator=trials[k][0],
+        examples=model.examples, loss=suffered, bound=bound, bound_comparator=trials[k][0] if finite else None,
+        **against(seen["least"][h].times(unit), suffered),
     )  # fmt: skip
 
 
@@ -371,13 +417,13 @@ def stream_certificate(terms: Terms) -> Certificate:
             )
             if numbers[at] > 0.0 and numbers[at] < numbers[state.ROUNDS]
         )  # fmt: skip
-    bound = unit * terms.universal(start, start_loss)
+    bound = rounded_up(unit * terms.universal(start, start_loss), model.examples)
     finite = math.isfinite(bound)
+    assumptions = constant_rate(finite)
     return StreamCertificate(
-        status=Status.PROVEN if finite else Status.NOT_PROVEN,
+        status=bound_status(suffered, bound, assumptions), assumptions=assumptions,
         advice="" if finite else "this geometry has a bound for a constant rate only; use schedule='constant'",
         theorem="adaptive, on a stream" if terms.adaptive else "universal, on a stream: B(u, w₁)/η + Σ brackets",
-        examples=model.examples, loss=suffered, best_fixed_loss=unit * start_loss, comparator=start,
-        regret=suffered - unit * start_loss, bound=bound, bound_comparator=start, radius=radius,
+        examples=model.examples, loss=suffered, bound=bound, bound_comparator=start, radius=radius,
         regret_bound=unit * float(regret_bound), candidates=candidates,
     )  # fmt: skip

@@ -76,7 +76,10 @@ def prepare(model: MixtureModel, sparse: bool) -> None:
     if width > WIDEST:
         model.hindsight = None
     if model.hindsight is not None:
+        before = model.hindsight.width
         model.hindsight.widen(width)
+        if model.intake.names is not None and before < width == len(model.intake.names):
+            model.hindsight.seen.name(model.intake.names, before)
     if model.filters:
         forget, _, memory = np.array(_filters(model)[: model.filters]).T
         model.arrays["forget"][:] = np.maximum(forget, 1.0 - 1.0 / np.maximum(memory * width, 1.0))

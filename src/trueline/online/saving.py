@@ -17,6 +17,7 @@ from ..parts.geometries import GEOMETRIES, Mirrored, geometry
 from ..parts.losses import LOSSES
 from ..parts.rates import Rate
 from . import state
+from .best_fixed import Least
 from .sums import Sums
 from .sums import declared as sums_declared
 
@@ -57,7 +58,7 @@ def to_state(model: Any) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
         arrays[f"table{h}"] = head.table[:, : model.width + 1]
         arrays[f"numbers{h}"] = head.numbers
     if model.sums is not None:
-        arrays["sums"], arrays["waiting"] = model.sums.G, model.sums.waiting[: model.sums.count]
+        arrays |= model.sums.to_state()
     if model.kept:
         rows = [X.toarray() if hasattr(X, "toarray") else X for X, _, _ in model.kept]
         width = model.width
@@ -67,6 +68,10 @@ def to_state(model: Any) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
     looked = model.hindsight is not None and model.hindsight["examples"] == model.examples
     for h, trials in enumerate(model.hindsight["heads"] if looked else ()):
         arrays[f"hindsight{h}"] = np.array([np.append(u, value) for u, value in trials])
+    least = [
+        {"weights": None if one.weights is None else one.weights.tolist(), "loss": one.loss, "lower": one.lower}
+        for one in (model.hindsight["least"] if looked else ())
+    ]
     meta = {
         "loss": describe(model.loss),
         "geometry": describe(model.geometry),
@@ -82,6 +87,7 @@ def to_state(model: Any) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
         "wrong": model.wrong,
         "epochs": model.epochs,
         "progress": model.progress,
+        "least": least,
         "marks": [model._next_record, model._last_loss, model._last_weight],
         "certificate": model.certificate().to_dict() if model.examples and not model.quiet else None,
     }  # fmt: skip
@@ -124,12 +130,7 @@ def from_state(cls: Any, arrays: dict[str, np.ndarray], meta: dict[str, Any], pa
     for h, head in enumerate(model.heads):
         head.table = state.widened(np.array(arrays[f"table{h}"]), model.width)
         head.numbers = np.array(arrays[f"numbers{h}"])
-    model.sums = None
-    if "sums" in arrays:
-        model.sums = Sums(model.width)
-        model.sums.G = np.array(arrays["sums"])
-        model.sums.count = len(arrays["waiting"])
-        model.sums.waiting[: model.sums.count] = arrays["waiting"]
+    model.sums = Sums.from_state(arrays, model.width) if "sums" in arrays else None
     if "kept" in arrays:
         erred = arrays["kept_head"]
         model.kept = [(arrays["kept"][erred == h], arrays["kept_y"][erred == h], int(h)) for h in np.unique(erred)]
@@ -137,11 +138,22 @@ def from_state(cls: Any, arrays: dict[str, np.ndarray], meta: dict[str, Any], pa
         heads = [
             [(row[:-1].copy(), float(row[-1])) for row in arrays[f"hindsight{h}"]] for h in range(len(model.heads))
         ]
-        model.hindsight = {"examples": model.examples, "heads": heads}
+        # Files of 0.1 do not say which comparator was proven to be the best.
+        least = [_least(one, model.width) for one in meta.get("least") or [{}] * len(heads)]
+        model.hindsight = {"examples": model.examples, "heads": heads, "least": least}
     model.late, model.epochs, model.wrong = meta["late"], meta["epochs"], meta["wrong"]
     model.progress = meta["progress"]
     model._next_record, model._last_loss, model._last_weight = meta["marks"]
     return model
+
+
+def _least(described: dict[str, Any], width: int) -> Least:
+    weights = described.get("weights")
+    if weights is not None and len(weights) != width + 1:
+        raise ModelError("the best fixed weights in the file do not fit its columns; use an intact copy", where="least")
+    return Least(
+        None if weights is None else np.array(weights, dtype=float), described.get("loss"), described.get("lower")
+    )
 
 
 def plain(label: Any) -> Any:

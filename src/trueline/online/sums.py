@@ -13,7 +13,9 @@ import numpy as np
 
 from .. import dense
 from ..modelfile import Array
+from . import best_fixed
 from .inputs import squared_norms
+from .redundant_columns import RedundantColumns
 
 BLOCK = 1024
 WIDEST = 2000  # beyond this many features the moments are not kept
@@ -24,6 +26,7 @@ def declared(width: int) -> dict[str, Array]:
     return {
         "sums": Array((width + 2, width + 2), optional="sums"),
         "waiting": Array((range(BLOCK), width + 2), optional="sums"),
+        "redundant": RedundantColumns.declared(width, "redundant"),
     }
 
 
@@ -34,6 +37,20 @@ class Sums:
         self.G = np.zeros((width + 2, width + 2))
         self.waiting = np.zeros((BLOCK, width + 2))
         self.count = 0
+        self.seen = RedundantColumns(width)  # of the rows added to G
+
+    @classmethod
+    def from_state(cls, arrays: dict[str, np.ndarray], width: int) -> Sums:
+        """The sums that ``to_state`` described."""
+        made = cls(width)
+        made.G, made.count = np.array(arrays["sums"]), len(arrays["waiting"])
+        made.waiting[: made.count] = arrays["waiting"]
+        made.seen = RedundantColumns.from_array(arrays.get("redundant"), width)
+        return made
+
+    def to_state(self) -> dict[str, np.ndarray]:
+        """Every bit of it."""
+        return {"sums": self.G, "waiting": self.waiting[: self.count], "redundant": self.seen.to_array()}
 
     @property
     def width(self) -> int:
@@ -52,9 +69,7 @@ class Sums:
             if weights is not None:
                 place *= np.sqrt(weights[start:stop])[:, None]
             self.count += stop - start
-            if self.count == BLOCK:
-                self.G += self.waiting.T @ self.waiting
-                self.count = 0
+            self._add_full_block()
             start = stop
 
     def add_one(
@@ -74,9 +89,23 @@ class Sums:
         if weight != 1.0:
             place *= np.sqrt(weight)
         self.count += 1
+        self._add_full_block()
+
+    def _add_full_block(self) -> None:
         if self.count == BLOCK:
+            self.seen = self.redundant()
             self.G += self.waiting.T @ self.waiting
             self.count = 0
+
+    def redundant(self) -> RedundantColumns:
+        """Columns that are exactly combinations of others in all rows, the waiting ones included."""
+        rows = self.waiting[: self.count]
+        rows = rows[rows[:, 0] > 0.0]
+        if self.G[0, 0] == 0.0:
+            return RedundantColumns.of(rows[:, 1:-1], rows[:, 0])
+        made = self.seen.copy()
+        made.check(rows[:, 1:-1], rows[:, 0])
+        return made
 
     def total(self) -> np.ndarray:
         """G with the waiting rows included."""
@@ -95,14 +124,16 @@ class Sums:
         G[np.ix_(keep, keep)] = self.G
         waiting[:, keep] = self.waiting
         self.G, self.waiting = G, waiting
+        self.seen.widen(width)
 
     def __setstate__(self, saved: dict[str, Any]) -> None:
         # An unpickled array may be a read-only map of a file.
-        self.G, self.waiting, self.count = np.array(saved["G"]), np.array(saved["waiting"]), saved["count"]
+        self.__dict__ |= saved | {"G": np.array(saved["G"]), "waiting": np.array(saved["waiting"])}
 
     def copy(self) -> Sums:
         twin = Sums.__new__(Sums)
         twin.G, twin.waiting, twin.count = self.G.copy(), self.waiting.copy(), self.count
+        twin.seen = self.seen.copy()
         return twin
 
 
@@ -127,11 +158,38 @@ def shares_of(model: Any) -> Any:
     return lambda rows: model.geometry.epsilon + squared_norms(rows, model.fit_intercept)
 
 
-def loss_of(G: np.ndarray, u: np.ndarray) -> float:
-    """L_u = Σ c(u·x − y)² from moments, rounded up by its own rounding error so that a bound stays a bound."""
+def rounding(rows: int) -> float:
+    """γ of the moments of so many rows, with what √weight rounds in each of them."""
+    return best_fixed.rounding(rows, BLOCK)
+
+
+def loss_of(G: np.ndarray, u: np.ndarray, gamma: float) -> float:
+    """L_u = Σ c(u·x − y)² from moments, rounded up by what γ leaves open so that a bound stays a bound."""
     v = np.append(u, -1.0)
-    size = np.abs(v) @ np.abs(G) @ np.abs(v)
-    return float(max(0.0, v @ G @ v) + 4.0 * len(v) * np.finfo(float).eps * size)
+    size = float(np.abs(v) @ np.sqrt(G.diagonal()))
+    return float(max(0.0, v @ G @ v) + (gamma + 3.0 * len(v) * best_fixed.UNIT) * size * size)
+
+
+def best_fixed_loss(
+    G: np.ndarray, intercept: bool, gamma: float, redundant: RedundantColumns, few: np.ndarray | None = None
+) -> best_fixed.Least:
+    """The best fixed weights and their loss, as far as moments that are off by γ tell."""
+    square = float(G[-1, -1])
+    null = max(0.0, square - float(G[0, -1]) ** 2 / float(G[0, 0])) if intercept and G[0, 0] > 0.0 else square
+    needed = np.flatnonzero(~np.append(not intercept, redundant.mask(intercept)))
+    if few is not None:  # fewer rows than features: what the weights lose shows in the rows themselves
+        u = best(G, 0.0, intercept, few)
+        missed = few[:, :-1] @ u - few[:, -1]
+        slack = 2.0 * (len(u) + 2) * best_fixed.UNIT * (np.abs(few[:, :-1]) @ np.abs(u) + np.abs(few[:, -1]))
+        upper = float(np.sum((np.abs(missed) + slack) ** 2))
+        # Of labels that are all equal the best constant loses nothing, and the weights no more than their rounding.
+        return best_fixed.stated(u, float(missed @ missed), 0.0, upper, max(null, 1e-17 * square))
+    A, b = G[np.ix_(needed, needed)], G[needed, -1]
+    u = np.zeros(len(G) - 1)
+    u[needed] = solve(A, b)
+    sizes = np.sqrt(G.diagonal())
+    found = best_fixed.least_squares(A, b, square, sizes[needed], float(sizes[-1]), gamma, u[needed])
+    return best_fixed.stated(u, *found, null)
 
 
 def best(G: np.ndarray, ridge: float, intercept: bool, few: np.ndarray | None = None) -> np.ndarray:

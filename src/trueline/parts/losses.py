@@ -11,6 +11,7 @@ from typing import Any
 from .counts import Gamma, Poisson, Tweedie
 from .door import part
 from .margins import Hinge, Logistic, Perceptron, SquaredHinge
+from .own_loss import check_own_loss, is_own
 from .residuals import Absolute, EpsilonInsensitive, Huber, Power, Quantile, Squared
 
 LOSSES: dict[str, Any] = {
@@ -31,7 +32,12 @@ NEEDED = ("value", "slope")
 def loss(given: Any, **fields: float) -> Any:
     """The loss of this name, or the given part itself, with float fields, ready for compiled code.
 
+    A user's own loss is checked at its first use (own_loss.py).
+
     >>> loss("huber", delta=2)
     Huber(delta=2.0)
     """
-    return part(given, LOSSES, "loss", NEEDED, fields)
+    made = part(given, LOSSES, "loss", NEEDED, fields)
+    if is_own(made, LOSSES):
+        check_own_loss(made)
+    return made

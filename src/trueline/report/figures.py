@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from .regret import compared
 from .svg import Axes, escape, label
 from .text import shortened
 
@@ -253,7 +254,7 @@ def cross_validation(curves: Sequence[dict[str, Any]], quantity: str = "mean squ
 
 
 def learning(rows: Sequence[dict[str, Any]]) -> str:
-    """Average loss while learning, the best fixed weights' average, and the theorem's bound, over examples."""
+    """Average loss while learning, the average of what it is compared with, and the theorem's bound, over examples."""
     n = np.array([row["counter"] for row in rows], dtype=float)
 
     def column(name: str, divide: bool) -> np.ndarray:
@@ -261,7 +262,8 @@ def learning(rows: Sequence[dict[str, Any]]) -> str:
         return values / np.array([row["weight"] for row in rows]) if divide else values
 
     average = column("average_loss", False)
-    best, bound = column("best_fixed_loss", True), column("bound", True)
+    key, name = compared(rows)
+    best, bound = column(key, True), column("bound", True)
     # While there are fewer rows than weights the best fixed loss is 0 but for rounding: not worth fifteen decades.
     best = np.where(best > 1e-9 * np.nanmax(average, initial=0.0), best, np.nan)
     every = np.concatenate([average, best, bound])
@@ -286,14 +288,9 @@ def learning(rows: Sequence[dict[str, Any]]) -> str:
     if np.isfinite(best).any():
         axes.band(n, best, average, "one").line(n, best, "three")
     axes.line(n, average, "one").points(n, average, "one", 2.6)
-    axes.legend(
-        [
-            ("loss suffered", "one", False),
-            ("best fixed weights in hindsight", "three", False),
-            ("the theorem's bound", "two", True),
-        ]
-    )
-    return axes.done("Learning curve", "the shaded area is the regret")
+    known = [(name, "three", False)] if np.isfinite(best).any() else []
+    axes.legend([("loss suffered", "one", False), *known, ("the theorem's bound", "two", True)])
+    return axes.done("Learning curve", "the shaded area is the regret" if known else "")
 
 
 def ranking(names: Sequence[str], values: Sequence[float], errors: Sequence[float] | None, quantity: str) -> str:

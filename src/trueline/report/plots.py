@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import UsageError
+from .regret import compared
 
 BLUE, ORANGE, GREEN, GREY = "#1f5fae", "#c4561c", "#23825a", "#a9adb4"
 
@@ -146,7 +147,7 @@ class PathDisplay:
 
 @dataclasses.dataclass
 class LearningDisplay:
-    """Average loss while learning, the best fixed weights' average, and the bound.
+    """Average loss while learning, the average of what it is compared with, and the bound.
 
     >>> rows = [{"counter": 1, "weight": 1, "average_loss": 1.0, "best_fixed_loss": 0.5, "bound": 2.0}] * 2
     >>> LearningDisplay(rows).plot().ax_.get_ylabel()
@@ -168,7 +169,8 @@ class LearningDisplay:
             rows.append(
                 {
                     "counter": stop, "weight": stop, "average_loss": proof.loss / stop,
-                    "best_fixed_loss": proof.best_fixed_loss, "bound": proof.bound,
+                    "best_fixed_loss": proof.best_fixed_loss, "best_member_loss": proof.best_member_loss,
+                    "bound": proof.bound,
                 }
             )  # fmt: skip
         return cls(rows).plot(ax=ax)
@@ -178,12 +180,14 @@ class LearningDisplay:
         n = np.array([row["counter"] for row in self.rows], float)
         weight = np.array([row["weight"] for row in self.rows], float)
         average = np.array([row["average_loss"] for row in self.rows], float)
+        key, name = compared(self.rows)
         best, bound = (
             np.array([np.nan if row.get(k) is None else row[k] for row in self.rows], float) / weight
-            for k in ("best_fixed_loss", "bound")
+            for k in (key, "bound")
         )
         ax.plot(n, average, color=BLUE, label="loss suffered")
-        ax.plot(n, best, color=GREEN, label="best fixed weights in hindsight")
+        if np.isfinite(best).any():
+            ax.plot(n, best, color=GREEN, label=name)
         ax.plot(n, np.where(bound > 30 * average.max(), np.nan, bound), "--", color=ORANGE, label="the theorem's bound")
         ax.fill_between(n, best, average, color=BLUE, alpha=0.12, lw=0)
         ax.set(xlabel="examples", ylabel="average loss", xscale="log")

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
+
+from ..certificates.regret import BEST_MEMBER
 
 COLUMNS = (
     ("examples", "examples"),
@@ -12,13 +15,29 @@ COLUMNS = (
     ("label", "label"),
     ("prediction", "prediction"),
     ("best_fixed_loss", "best fixed"),
+    ("best_member_loss", "best member"),
     ("regret", "regret"),
     ("bound", "bound"),
 )
 
 # Where the table would be wider than a terminal.
-SHORTER = {"average loss": "average", "since last": "since", "prediction": "predicted", "best fixed": "best"}
+SHORTER = {"average loss": "average", "since last": "since", "prediction": "predicted"}
+SHORTER |= {"best fixed": "fixed", "best member": "member"}
 WIDE = 80
+
+
+def compared(rows: Sequence[dict[str, Any]]) -> tuple[str, str]:
+    """What a run is compared with, by its last row that has it: the key of that loss, and its name in a legend.
+
+    >>> compared([{"best_member_loss": 3.0}]), compared([{"best_fixed_loss": None}])
+    (('best_member_loss', 'best member of the mixture'), ('best_fixed_loss', 'best fixed weights in hindsight'))
+    """
+    for row in reversed(rows):
+        if row.get("best_fixed_loss") is not None:
+            break
+        if row.get("best_member_loss") is not None:
+            return "best_member_loss", "best member of the mixture"
+    return "best_fixed_loss", "best fixed weights in hindsight"
 
 
 def progress_table(records: list[dict[str, Any]]) -> str:
@@ -29,9 +48,11 @@ def progress_table(records: list[dict[str, Any]]) -> str:
            1             1           1      1           0
     """
     shown = [(key, title) for key, title in COLUMNS if any(key in record for record in records)]
+    other = {"best_fixed_loss", "best_member_loss"} - {compared(records)[0]}
+    shown = [(key, title) for key, title in shown if key not in other or any(r.get(key) is not None for r in records)]
     if any("average_mistakes" in record for record in records):
         shown.insert(3, ("average_mistakes", "mistakes"))
-    cells = [[_cell(record.get(key)) for key, _ in shown] for record in records]
+    cells = [[_cell(record[key]) if key in record else "" for key, _ in shown] for record in records]
     for titles in ([title for _, title in shown], [SHORTER.get(title, title) for _, title in shown]):
         widths = [max([len(title), *(len(row[k]) for row in cells)]) for k, title in enumerate(titles)]
         gap = min(2, (WIDE - sum(widths)) // max(1, len(widths) - 1))
@@ -42,7 +63,7 @@ def progress_table(records: list[dict[str, Any]]) -> str:
 
 def _cell(value: Any) -> str:
     if value is None:
-        return ""
+        return "–"
     if isinstance(value, list):
         return str(max(range(len(value)), key=value.__getitem__))
     if isinstance(value, float):
@@ -58,22 +79,30 @@ def _number(value: float) -> str:
     return usual if len(usual) <= 8 else f"{value:.2g}"
 
 
+def _number_or_nan(value: float | None) -> float:
+    return math.nan if value is None else value
+
+
 def regret_plot(records: list[dict[str, Any]], certificate: Any, ax: Any = None) -> Any:
-    """Loss suffered, best fixed loss and bound against examples, both axes logarithmic; the matplotlib axes."""
+    """Loss suffered, what it is compared with and the bound against examples, axes logarithmic; the matplotlib axes."""
     from .plots import axes
 
     ax = axes(ax, (7.0, 4.2))
     if hasattr(certificate, "best_fixed_loss") and certificate.examples > (records[-1]["examples"] if records else 0):
         now = {"examples": certificate.examples, "average_loss": certificate.loss / certificate.examples}
-        records = [*records, now | {"best_fixed_loss": certificate.best_fixed_loss, "bound": certificate.bound}]
+        best = {"best_fixed_loss": certificate.best_fixed_loss}
+        if certificate.regret_to == BEST_MEMBER:
+            best = {"best_member_loss": certificate.best_member_loss}
+        records = [*records, now | best | {"bound": certificate.bound}]
     mistakes = hasattr(certificate, "mistakes")
     if mistakes and certificate.examples > (records[-1]["examples"] if records else 0):
         now = {"examples": certificate.examples, "average_mistakes": certificate.mistakes / certificate.examples}
         records = [*records, now | {"average_loss": math.nan, "bound": certificate.bound}]
     seen = [record["examples"] for record in records]
+    key, name = compared(records)
     curves: tuple[Any, ...] = (
         ("loss suffered", [r["average_loss"] * r["examples"] for r in records], "#1f6fb4", "-"),
-        ("best fixed weights", [r.get("best_fixed_loss", math.nan) for r in records], "#3a8f4d", "-"),
+        (name, [_number_or_nan(r.get(key)) for r in records], "#3a8f4d", "-"),
         ("proven bound", [r.get("bound", math.nan) for r in records], "#b2413a", "--"),
     )
     if mistakes:

@@ -28,7 +28,12 @@ KEPT = 64  # windows
 WIDEST = WINDOW // 2  # columns and intercept of a window's own comparator
 FIRST = 5  # windows before there is a score
 LIMIT = 6.0  # robust standard deviations
-AGAINST = ("the best fixed weights of each window", "the best fixed weights of the whole stream", "nothing")
+AGAINST = (
+    "the best fixed weights of each window",
+    "the best fixed weights of the whole stream",
+    "nothing",
+    "the best member over the whole stream",
+)
 
 
 class Drift:
@@ -60,10 +65,13 @@ class Drift:
             y, w = np.array([row[1] for row in self.rows]), np.array([row[2] for row in self.rows])
             best, spread = (best_logistic if logistic else best_fixed)(X, y, w)
         else:
-            total = float(getattr(proof, "best_fixed_loss", math.nan))
-            self.against = 1 if math.isfinite(total) else 2
-            if math.isfinite(total):
-                best, self.best = total - self.best, total
+            fixed, member = (getattr(proof, name, None) for name in ("best_fixed_loss", "best_member_loss"))
+            total = member if fixed is None else fixed
+            before, self.against = self.against, 2 if total is None else 3 if fixed is None else 1
+            if total is not None:
+                if not self.windows or before == self.against:  # the window's own share of the sum
+                    best = total - self.best
+                self.best = total
         weight = max(self.weight, 1e-300)
         regret = self.loss - best if math.isfinite(best) else None
         relative = self.loss / weight if regret is None else regret / max(best + 1e-3 * spread, 1e-300)

@@ -12,6 +12,7 @@ from typing import Any
 import msgspec
 import numpy as np
 
+from ..certificates.regret import BEST_MEMBER
 from .live import Live
 from .service import Service
 
@@ -119,7 +120,7 @@ class Events:
             "shadow_of": live.spec.get("shadow_of"), "pending": self.service.pending[live.mid],
             "loss": _finite(getattr(proof, "loss", None)), "served_loss": _finite((getattr(proof, "loss", None) or 0.0) + excess),
             "delayed": live.tally["delayed"],
-            "best": _finite(getattr(proof, "best_fixed_loss", None)), "bound": _finite(getattr(proof, "bound", None)),
+            **_compared(proof), "bound": _finite(getattr(proof, "bound", None)),
             "words": str(proof), "proven": proof.proven, "drift": live.windows.describe(),
             "intercept": _finite(np.ravel(live.record.intercept)[0]), "features": live.shape.describe()[:200],
             "coefficients": [[live.columns[k], _finite(values[k]), _finite(values[k] - live.first[k])] for k in order],
@@ -152,6 +153,14 @@ class Events:
         self.stopping.set()
         async with self.news:
             self.news.notify_all()
+
+
+def _compared(proof: Any) -> dict[str, Any]:
+    """The loss that the page draws beside the model's own, and whose it is."""
+    fixed, member = (_finite(getattr(proof, name, None)) for name in ("best_fixed_loss", "best_member_loss"))
+    if fixed is None and getattr(proof, "regret_to", None) == BEST_MEMBER:
+        return {"best": member, "best_name": "best member"}
+    return {"best": fixed, "best_name": "best fixed weights"}
 
 
 def _finite(value: Any) -> float | None:

@@ -40,9 +40,11 @@ def text(service: Service, events: Events) -> str:
     for key, about, value in (
         ("position", "Journal position.", lambda v: float(v.position)),
         ("pending", "Predictions that wait for a label.", lambda v: float(service.pending[v.mid])),
-        ("loss", "Loss suffered.", lambda v: float(getattr(proofs[v.name], "loss", math.nan))),
-        ("best_fixed_loss", "Loss of the best fixed weights in hindsight.", lambda v: float(getattr(proofs[v.name], "best_fixed_loss", math.nan))),
-        ("bound", "Proven bound on the loss.", lambda v: float(getattr(proofs[v.name], "bound", math.nan))),
+        ("loss", "Loss suffered.", lambda v: _stated(proofs[v.name], "loss")),
+        ("best_fixed_loss", "Loss of the best fixed weights in hindsight, where it is known.", lambda v: _stated(proofs[v.name], "best_fixed_loss")),
+        ("best_member_loss", "Loss of the best member, of models that are mixtures.", lambda v: _stated(proofs[v.name], "best_member_loss")),
+        ("bound", "Bound on the loss; proven while trueline_proven is 1.", lambda v: _stated(proofs[v.name], "bound")),
+        ("proven", "1 while the bound is proven.", lambda v: float(proofs[v.name].proven)),
         ("delay_excess", "What the delay of labels cost.", lambda v: float(v.tally["excess"])),
         ("window_regret", "Mean regret of the newest window.", lambda v: _newest(v.windows.windows)),
         ("drift_score", "How far the newest window's regret stands out.", lambda v: float(v.windows.describe()["score"])),
@@ -51,6 +53,12 @@ def text(service: Service, events: Events) -> str:
         family(key, "gauge", about, [(f'{{model="{live.name}"}}', value(live)) for live in models])
     family("event_readers", "gauge", "Open event streams.", [("", float(events.readers))])
     return "\n".join(lines) + "\n"
+
+
+def _stated(proof: Any, name: str) -> float:
+    """A number of a certificate; NaN, which is not shown, where there is none."""
+    value = getattr(proof, name, None)
+    return math.nan if value is None else float(value)
 
 
 def _newest(windows: list[list[Any]]) -> float:

@@ -14,9 +14,10 @@ import numpy as np
 
 from .._jit import kernel
 from ..certificates.certificate import Assumption, Status
-from ..certificates.regret import RegretCertificate
+from ..certificates.regret import RegretCertificate, bound_status, rounded_up
 from ..data.rows import Sliding
-from ..online import state, sums
+from ..online import best_fixed, state, sums
+from ..online.regret import against
 
 THEOREM = "Widrow–Hoff: L ≤ L_u/(1 − κ) + ‖u‖²/η"
 
@@ -48,23 +49,31 @@ def lms_certificate(numbers: np.ndarray, toeplitz: Toeplitz, last: np.ndarray, r
     """Loss, regret against the best fixed filter, and the theorem's bound at its best comparator."""
     eta, largest, suffered = float(numbers[state.RATE]), float(numbers[state.NORM2]), 2 * float(numbers[state.LOSS])
     kappa = eta * largest
-    held = kappa < 1 and resets == 0
     remedy = f"use a rate below {1 / largest:.3g}, or method='nlms'" if largest > 0 else ""
+    assumptions = (
+        Assumption("κ = rate·max‖x‖² < 1", kappa < 1, kappa, 1.0, remedy),
+        Assumption("the filter never began again", resets == 0, float(resets), 0.0),
+    )
     G = toeplitz.moments(last)
-    small = 1e-12 * max(float(np.trace(G[1:-1, 1:-1])) / len(last), 1e-300)
-    comparator = sums.best(G, small, False)
-    best = sums.loss_of(G, comparator)
-    bound, bound_comparator = math.inf, comparator
-    if held:
-        bound_comparator = sums.best(G, (1 - kappa) / eta, False)
-        size = float(bound_comparator @ bound_comparator)
-        bound = sums.loss_of(G, bound_comparator) / (1 - kappa) + size / eta
+    # Every entry is the sum over all samples less a few products: off by that sum's rounding, whatever its own size.
+    gamma = best_fixed.UNIT * (float(numbers[state.ROUNDS]) + len(last) + 16)
+    sizes = np.sqrt(np.append(np.full(len(last), G[1, 1]), G[-1, -1]))
+    u = sums.best(G, 0.0, False)[1:]
+    A, b, square = G[1:-1, 1:-1], G[1:-1, -1], float(G[-1, -1])
+    found = best_fixed.least_squares(A, b, square, sizes[:-1], float(sizes[-1]), gamma, u)
+    least = best_fixed.stated(u, *found, square)
+    bound, bound_comparator = math.inf, None
+    if kappa < 1 and resets == 0:
+        bound_comparator = sums.best(G, (1 - kappa) / eta, False)[1:]
+        upper = best_fixed.least_squares(A, b, square, sizes[:-1], float(sizes[-1]), gamma, bound_comparator).upper
+        bound = upper / (1 - kappa) + float(bound_comparator @ bound_comparator) / eta
+        bound = rounded_up(bound, int(numbers[state.ROUNDS]))
+    status = bound_status(suffered, bound, assumptions)
     return RegretCertificate(
-        status=Status.PROVEN if held else Status.VOID,
-        assumptions=(Assumption("κ = rate·max‖x‖² < 1", kappa < 1, kappa, 1.0, remedy),),
-        advice="" if held else f"the rate is too large for this far end: {remedy}",
-        examples=int(numbers[state.ROUNDS]), loss=suffered, best_fixed_loss=best, regret=suffered - best, bound=bound,
-        comparator=comparator[1:], bound_comparator=bound_comparator[1:], theorem=THEOREM,
+        status=status, assumptions=assumptions,
+        advice="" if status is Status.PROVEN else f"the rate is too large for this far end: {remedy}",
+        examples=int(numbers[state.ROUNDS]), loss=suffered, bound=bound, bound_comparator=bound_comparator,
+        theorem=THEOREM, **against(least, suffered),
     )  # fmt: skip
 
 
@@ -72,14 +81,15 @@ def nlms_certificate(numbers: np.ndarray, resets: int) -> RegretCertificate:
     """The same theorem on losses weighted by 1/(ε + ‖x‖²), κ = η, against the silent filter u = 0."""
     eta, suffered = float(numbers[state.RATE]), 2 * float(numbers[state.STEP_LOSS])
     silent = 2 * float(numbers[state.ZERO_LOSS])
-    held = eta < 1 and resets == 0
+    assumptions = (
+        Assumption("κ = rate < 1", eta < 1, eta, 1.0, "use a rate below 1"),
+        Assumption("the filter never began again", resets == 0, float(resets), 0.0),
+    )
+    bound = rounded_up(silent / (1 - eta), int(numbers[state.ROUNDS])) if eta < 1 else math.inf
     return RegretCertificate(
-        status=Status.PROVEN if held else Status.VOID,
-        assumptions=(Assumption("κ = rate < 1", eta < 1, eta, 1.0, "use a rate below 1"),),
-        advice="" if held else "use a rate below 1",
-        examples=int(numbers[state.ROUNDS]), loss=suffered, best_fixed_loss=silent, regret=suffered - silent,
-        bound=silent / (1 - eta) if held else math.inf,
-        theorem=f"{THEOREM}, losses weighted by 1/(ε + ‖x‖²), u = 0",
+        status=bound_status(suffered, bound, assumptions), assumptions=assumptions,
+        advice="" if eta < 1 and resets == 0 else "use a rate below 1", examples=int(numbers[state.ROUNDS]), loss=suffered,
+        bound=bound, theorem=f"{THEOREM}, losses weighted by 1/(ε + ‖x‖²), u = 0",
     )  # fmt: skip
 
 

@@ -39,6 +39,7 @@ function draw() {
   if (!model) return;
   $("position").textContent = model.position.toLocaleString("en");
   $("pending").textContent = model.pending.toLocaleString("en");
+  $("best-name").textContent = model.best_name + (model.best === null ? " –" : "");
   lines($("losses"), history.get(model.name) ?? [], [{ key: "bound" }, { key: "best" }, { key: "own" }]);
   bars($("windows"), model.drift.windows.slice(-24).map((w) => w[2] ?? w[1]));
   $("windownote").textContent = `The mean loss of each ${model.drift.window} labels above ${model.drift.against}.`;
