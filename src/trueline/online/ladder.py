@@ -200,9 +200,8 @@ class RateMixture:
                 return out
             member._restore(before)
             done = 0 if bad is None else bad
-            if done and member._learn_rows(rows, X, targets, weights, some, done, out) is None and member._runaway():
-                member._restore(before)
-                done = 0
+            if done:  # what it predicted before the overflow stands
+                member._learn_rows(rows, X, targets, weights, some, done, out)
             self.dead[k] = True
             for head in member.heads:
                 head.table[state.DUAL] = 0.0

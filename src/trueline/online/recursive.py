@@ -245,12 +245,15 @@ class RecursiveModel:
         scale = float(self.numbers[LARGEST_Y2] if forward else self.numbers[LARGEST_E2])
         bound = sums.loss_of(G, bound_u, gamma) + self.ridge * float(bound_u @ bound_u)
         bound += scale * float(self.numbers[LOG_DET])
-        bound = rounded_up(bound, self.examples) if remembers else math.inf
+        bound = rounded_up(bound, self.examples) if remembers and math.isfinite(bound) else math.inf
+        advice = "" if remembers else f"with forgetting {self.numbers[FORGET]:g} there is no bound; use forgetting=1"
+        if remembers and math.isinf(bound):
+            advice = "rounding has spoilt the inverse of the moments; scale the columns or use a larger ridge"
         held = Assumption("nothing is forgotten", bool(remembers), float(self.numbers[FORGET]), 1.0, "use forgetting=1")
         return RegretCertificate(
             status=bound_status(loss, bound, (held,)),
             assumptions=(held,),
-            advice="" if remembers else f"with forgetting {self.numbers[FORGET]:g} there is no bound; use forgetting=1",
+            advice=advice,
             theorem=f"min_u (L_u + λ‖u‖²) + {'Y²' if forward else 'max e²'}·ln det(I + XᵀX/λ)",
             examples=self.examples, loss=loss, bound=bound, bound_comparator=bound_u, **regret.against(least, loss),
         )  # fmt: skip

@@ -216,13 +216,12 @@ def _check_mixed_bound(out: Claims, rule: Rule, lines: list[Line], mixed: list[M
 def _least_member_bound(rule: Rule, lines: list[Line], one: Mixed, stated: list[Rows] | None) -> Bound:
     gap = 2.0 * rule.unit * one.gap
     found = list[Bound]()
+    sums = rule.unit * one.losses + gap[:, None]
+    plainly = min(
+        Bound(float(sums[0, k]), float(spread(sums)[k]) + 1e-11 * abs(float(sums[0, k]))) for k in range(sums.shape[1])
+    )
     if rule.geometry == "normalised":  # its theorem is about weighted losses, which the mixture does not suffer
-        sums = rule.unit * one.losses + gap[:, None]
-        found += [
-            Bound(float(sums[0, k]), float(spread(sums)[k]) + 1e-11 * abs(float(sums[0, k])))
-            for k in range(sums.shape[1])
-        ]
-        return min(found)
+        return plainly
     alive = [k for k, line in enumerate(lines) if not line.run.dead[line.index]]
     trials = [*(stated or []), lines[0].run.start]
     for line in [lines[k] for k in alive[::3]] if stated is None else []:
@@ -236,7 +235,7 @@ def _least_member_bound(rule: Rule, lines: list[Line], one: Mixed, stated: list[
         over = float(gap[0]) + clipped
         wide = float(spread(gap)) + rule.unit * float(spread(one.losses)[k]) + 1e-11 * over
         found += [Bound(bound.value + over, bound.room + wide) for u in trials for bound in lines[k].bounds(u)]
-    return min(found) if found else Bound(math.inf, 0.0)
+    return min([*found, plainly])  # where no rate suits the rows, what the best member lost is the bound
 
 
 # Learners that only their own code can replay.
