@@ -31,7 +31,7 @@ def test_wide_problems_screen_safely_and_agree_with_a_peer():
     norms, screened = risk.design.lengths(risk.c), []
     points = coordinate.coordinate(risk, np.zeros(risk.size))
     for _, point in zip(range(15), points):
-        value, point.z = risk.dual(point)
+        value, point.z, *_ = risk.dual(point)
         point.gap = point.objective - value
         screened.append(workingset.settled(risk, point, norms, 0.25))
     support = exact.coef != 0.0

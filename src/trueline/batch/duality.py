@@ -18,6 +18,7 @@ import numpy as np
 
 from .. import dense, threads
 from .._jit import kernel
+from ..doubled import UNIT
 from ..onepass.lasso_gap import summing_error
 from .design import row_chunks
 
@@ -25,15 +26,27 @@ if TYPE_CHECKING:
     from .risk import Point, Risk
 
 NO_OFFSET = np.zeros(0)
+WEAK = 1e-12  # of the largest eigenvalue, or of a column's own square: below, products of columns are mostly rounding
+MOST_WEAK = 50  # weak directions that are looked at in the rows
+ROWS_ROUND = 40.0  # roundings within which the rows themselves cannot tell columns apart
 LARGEST_PROJECTION = 1500  # free parameters that are projected by a factored Hessian; beyond, conjugate gradients
 
 
 class Dual(NamedTuple):
-    """A lower bound of the optimum, rounding already subtracted; −X̃ᵀ(c∘a) of its point; what was subtracted."""
+    """A lower bound of the optimum, rounding already subtracted; −X̃ᵀ(c∘a) of its point; what was subtracted.
+
+    ``unit`` of that is for each unit of ``reach``, the size of the parameters: whoever has larger ones subtracts more.
+    """
 
     value: float
     z: np.ndarray | None
     rounding: float
+    unit: float = 0.0
+    reach: float = 0.0
+
+    def beside(self, reach: float) -> float:
+        """The bound where the parameters are of this size."""
+        return self.value - self.unit * max(0.0, reach - self.reach)
 
 
 NO_DUAL = Dual(-math.inf, None, 0.0)
@@ -59,15 +72,6 @@ def conjugate_sum(loss, ca, y, c, offset, start, stop):
             total += c[i] * (value - shift)
             size += c[i] * (abs(value) + abs(shift))
     return total, size
-
-
-@kernel
-def absolute_sum(values):
-    """Σ|v|, without a vector of the absolute values."""
-    total = 0.0
-    for i in range(values.shape[0]):
-        total += abs(values[i])
-    return total
 
 
 @kernel
@@ -133,11 +137,12 @@ def _finished(risk: Risk, point: Point, ca: np.ndarray, z: np.ndarray) -> Dual:
     """The value of a dual point whose free parameters balance; −∞ if they do not."""
     zero = risk.penalty.free | risk.penalty.unbalanced(point.theta, z)
     left = np.abs(z[zero])
-    # Slopes carry rounding of the size of what they are differences of, which the curvatures show.
-    if left.max(initial=0.0) > 1e-11 * absolute_sum(ca) + 1e-14 * float(point.curvature.sum()) + 1e-300:
+    # More than rounding may not be left: where columns nearly repeat others, little is worth much. Slopes carry
+    # rounding of the size of what they are differences of, which the curvatures show.
+    steep = mean_square(ca, risk.c)
+    room = summing_error(len(ca)) * math.sqrt(steep) * column_widths(risk.design)[zero]
+    if (left > room + 1e-14 * float(point.curvature.sum()) + 1e-300).any():
         return NO_DUAL
-    # What is left of them counts at the optimum's own parameters, taken to be no more than twice these.
-    charge = 2.0 * float(left @ np.abs(point.theta[zero]))
     z[zero] = 0.0
     factor = risk.penalty.shrink(z)
     if factor < 1.0:
@@ -148,28 +153,52 @@ def _finished(risk: Risk, point: Point, ca: np.ndarray, z: np.ndarray) -> Dual:
     total, size = _conjugates(risk, point, ca)
     if not math.isfinite(total):
         return NO_DUAL
-    rounding = charge + rounding_of(risk, point, mean_square(ca, risk.c), size + abs(held))
-    return Dual(-total - held - rounding, z, rounding)
+    unbalanced = float((left / column_widths(risk.design)[zero]).max(initial=0.0))
+    return rounded(risk, point, -total - held, z, steep, size + abs(held), unbalanced)
+
+
+def column_widths(design: Any) -> np.ndarray:
+    """How large each standardised column is before its shift is taken off: products with it round by that."""
+    return np.append(1.0 + np.abs(design.shift) / design.scale, [1.0] * design.intercept)
 
 
 def mean_square(ca: np.ndarray, c: np.ndarray) -> float:
     """Σ c·a², of one slope a row or several."""
-    total = (ca * ca).reshape(len(c), -1).sum(axis=1)
-    return float(np.divide(total, c, out=np.zeros(len(c)), where=c > 0.0).sum())
+    return float(summed_squares(ca.reshape(len(c), -1), c))
 
 
-def rounding_of(risk: Risk, point: Point, steep: float, size: float, n: int | None = None) -> float:
-    """What rounding may have added to the dual value less the primal one: of their sums, of scores and of products.
+@kernel
+def summed_squares(ca, c):
+    """Σ (c·a)²/c over the rows of positive weight."""
+    total = 0.0
+    for i in range(ca.shape[0]):
+        if c[i] > 0.0:
+            for k in range(ca.shape[1]):
+                total += ca[i, k] * (ca[i, k] / c[i])
+    return total
 
-    ``steep`` is Σ c·a², ``size`` the sum of the sizes in the dual value. Scores and products with columns round in the
-    units of X as it came: a column far from 0 beside its spread loses that many digits. The root mean square of a times
-    that of a column bounds each sum of products.
+
+def reach_of(risk: Risk, theta: np.ndarray) -> float:
+    """How large scores are before columns and shifts cancel, in the root mean square."""
+    widths = column_widths(risk.design)
+    return float(np.abs(theta).reshape(-1, len(widths)).sum(axis=0) @ widths)
+
+
+def rounded(
+    risk: Risk, point: Point, value: float, z: np.ndarray, steep: float, size: float, unbalanced: float,
+    n: int | None = None,
+) -> Dual:  # fmt: skip
+    """The dual point with what rounding may have added to its value less the primal one subtracted.
+
+    That is: of their sums, whose terms have the size ``size`` and that of loss and penalty; of scores and products with
+    columns, which round in the units of X as it came (``steep`` is Σ c·a², and the root mean square of a times that of a
+    column bounds each sum of products); and what is left of sums that should vanish (``unbalanced``, in columns of width
+    1), which counts at the optimum's own parameters, taken to be no more than twice these.
     """
-    design = risk.design
-    widths = np.append(1.0 + np.abs(design.shift) / design.scale, [1.0] * design.intercept)
-    reach = float(np.abs(point.theta).reshape(-1, len(widths)).sum(axis=0) @ widths)
-    sizes = size + abs(point.loss) + abs(point.penalty) + 2.0 * math.sqrt(steep) * reach
-    return summing_error(len(risk.c) if n is None else n) * sizes
+    error, reach = summing_error(len(risk.c) if n is None else n), reach_of(risk, point.theta)
+    unit = 2.0 * (error * math.sqrt(steep) + unbalanced)
+    rounding = error * (size + abs(point.loss) + abs(point.penalty)) + unit * reach
+    return Dual(value - rounding, z, rounding, unit, reach)
 
 
 def _conjugates(risk: Risk, point: Point, ca: np.ndarray) -> tuple[float, float]:
@@ -210,7 +239,7 @@ def _balanced(risk: Risk, point: Point, ca: np.ndarray) -> tuple[np.ndarray, np.
 
 
 def _solve(risk: Risk, point: Point, metric: np.ndarray, free: np.ndarray, right: np.ndarray) -> np.ndarray:
-    """δ with X̃_Uᵀ diag(metric) X̃_U δ = right, of least norm where that is singular."""
+    """δ with X̃_Uᵀ diag(metric) X̃_U δ = right, of least norm where columns depend on others."""
     if len(free) > LARGEST_PROJECTION:
         return _conjugate_gradients(risk, metric, free, right)
     if point.hessian is not None and metric is point.curvature:
@@ -219,21 +248,53 @@ def _solve(risk: Risk, point: Point, metric: np.ndarray, free: np.ndarray, right
         matrix = np.array([[metric.sum()]])
     else:
         matrix = risk.design.hessian(metric, free)
-    return solve_symmetric(matrix, right)
+    found, weak = _solved(matrix, right)
+    if weak is None or not 0 < weak.shape[1] <= MOST_WEAK:
+        return found
+    return found + _along_weak(risk, metric, free, weak, right)
 
 
 def solve_symmetric(matrix: np.ndarray, right: np.ndarray) -> np.ndarray:
     """The least-norm solution of a positive semidefinite system: Cholesky, or eigenvectors where it fails."""
-    diagonal = np.diag(matrix)
+    return _solved(matrix, right)[0]
+
+
+def _solved(matrix: np.ndarray, right: np.ndarray) -> tuple[np.ndarray, np.ndarray | None]:
+    """(that solution, the eigenvectors that were left out of it as too weak, if any)."""
     try:
         factor = dense.cho_factor(matrix, check_finite=False)
-        if np.min(np.abs(np.diag(factor[0])) ** 2 / np.maximum(diagonal, 1e-300)) > 1e-12:
-            return dense.cho_solve(factor, right, check_finite=False)
+        if regular(factor[0], matrix):
+            return dense.cho_solve(factor, right, check_finite=False), None
     except np.linalg.LinAlgError:
         pass
     values, vectors = dense.eigh(matrix)
-    keep = values > 1e-12 * max(values[-1], 1e-300)
-    return np.asarray(vectors[:, keep] @ ((vectors[:, keep].T @ right) / values[keep]))
+    keep = values > WEAK * max(values[-1], 1e-300)
+    return np.asarray(vectors[:, keep] @ ((vectors[:, keep].T @ right) / values[keep])), vectors[:, ~keep]
+
+
+def regular(factor: np.ndarray, matrix: np.ndarray) -> bool:
+    """Whether no pivot of Cholesky's factor is lost in the rounding of the matrix."""
+    return bool(np.min(np.abs(np.diag(factor)) ** 2 / np.maximum(np.diag(matrix), 1e-300)) > WEAK)
+
+
+def _along_weak(risk: Risk, metric: np.ndarray, free: np.ndarray, weak: np.ndarray, right: np.ndarray) -> np.ndarray:
+    """The part of a solution along directions that the rounded matrix cannot tell from none, found from the rows.
+
+    A column that differs from another by 10⁻¹⁰ leaves nothing of that in the matrix of products, but the rows still
+    show it; only where these round, too, are the columns dependent as far as anyone can tell.
+    """
+    design = risk.design
+    images, room = np.empty((design.n, weak.shape[1])), np.empty(weak.shape[1])
+    widths = column_widths(design)[free]
+    for k, v in enumerate(weak.T):
+        full = np.zeros(design.size)
+        full[free] = v
+        images[:, k] = design.scores(full)
+        room[k] = ROWS_ROUND * UNIT * float(np.abs(v) @ widths)
+    values, vectors = dense.eigh(images.T @ (metric[:, None] * images))
+    keep = values > float(metric.sum()) * float(room.max()) ** 2
+    turned = weak @ vectors[:, keep]
+    return np.asarray(turned @ ((turned.T @ right) / values[keep]))
 
 
 def _conjugate_gradients(risk: Risk, metric: np.ndarray, free: np.ndarray, right: np.ndarray) -> np.ndarray:

@@ -13,8 +13,10 @@ from collections.abc import Iterator
 import numpy as np
 
 from .._jit import kernel
+from ..doubled import UNIT
+from ..onepass.lasso_gap import summing_error
 from .design import Design
-from .duality import conjugate_gradients, solve_symmetric
+from .duality import column_widths, conjugate_gradients, mean_square, solve_symmetric
 from .gradient import Patience, along, backtrack, exact_step, full_gradient
 from .risk import Point, Risk
 
@@ -36,7 +38,7 @@ def newton(risk: Risk, start: np.ndarray, search: str = "backtracking", rate: fl
     while True:
         if matrix_fits and not long:
             risk.newton_direction(point)
-            point.finished = point.decrement <= SHARP
+            point.finished = point.decrement is not None and point.decrement <= SHARP
         yield point
         g = full_gradient(risk, point)
         if matrix_fits:
@@ -128,7 +130,10 @@ def linearise(
     if np.array_equal(following.theta, point.theta + direction):
         advance(line, weights, following.scores)
         following.dual = line
-        following.dual_z = -(risk.gradient(point) + matrix @ direction - risk.penalty.l2 * direction)
+        # Where columns nearly repeat others a step is long, and the product with the matrix rounds by its length.
+        lost = UNIT * float(np.abs(direction) @ column_widths(risk.design)) * float(weights.sum())
+        if lost <= summing_error(len(line)) * math.sqrt(mean_square(line, risk.c)):
+            following.dual_z = -(risk.gradient(point) + matrix @ direction - risk.penalty.l2 * direction)
 
 
 def irls(risk: Risk, start: np.ndarray, search: str = "backtracking", rate: float | None = None) -> Iterator[Point]:

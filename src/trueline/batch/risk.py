@@ -24,7 +24,7 @@ from ..errors import UsageError, nearest
 from ..parts.losses import LOSSES
 from ..parts.own_loss import assumption_of
 from .design import Design, row_chunks, standardised_block
-from .duality import Dual, dual_value, solve_symmetric
+from .duality import Dual, dual_value, reach_of, solve_symmetric
 from .reference import Reference, reference
 from .scaled import ScaledPenalty
 
@@ -244,8 +244,8 @@ class Risk:
     def lipschitz(self, point: Point | None = None) -> float:
         """λ_max of the Hessian of the mean loss: at any point (a bound), or at this point if there is no bound."""
         if math.isfinite(self.curvature_bound):
-            if not self.penalty.l2.any():
-                return self.largest_curvature()
+            if not self.penalty.l2.any() and (known := self.largest_curvature()) is not None:
+                return known
             return self.curvature_bound * largest_eigenvalue(self.design, self.c)
         if point is None or not self.has_curvature:
             return math.inf
@@ -382,7 +382,7 @@ def run(
     started, (null, saturated, least, _) = time.perf_counter(), risk.reference()
     trace: list[Step] = []
     best: Point | None = None
-    best_dual, best_norm, last = least, math.inf, math.inf
+    best_dual, best_norm, last = Dual(least, None, 0.0), math.inf, math.inf
     certified = 0  # the iteration of the last dual point
     share = math.inf  # its gap over the squared norm of the gradient
     passes = risk.design.passes
@@ -391,10 +391,10 @@ def run(
     def certify(point: Point) -> None:
         nonlocal best, best_norm, best_dual, certified, share
         norm = risk.norm(point)
-        value, point.z, _ = risk.dual(point)
-        point.gap = point.objective - value
+        dual = risk.dual(point)
+        point.z, point.gap = dual.z, point.objective - dual.value
         certified, share = iteration, point.gap / norm**2 if norm > 0.0 else 0.0
-        best_dual = max(best_dual, value)
+        best_dual = max(best_dual, dual, key=lambda one: one.value)
         # Objectives within the rounding of their sums are the same: there the smaller gradient decides.
         same = 4e-16 * math.sqrt(risk.design.n) * abs(point.objective)
         if (
@@ -433,7 +433,7 @@ def run(
             if due(point) and not (point.passing and iteration < max_iter):
                 certify(point)
             objective = point.objective
-            gap = objective - best_dual
+            gap = objective - best_dual.value
             seconds = time.perf_counter() - started
             norm = risk.norm(point) if stop == "gradient" or point.gradient is not None else None
             trace.append(Step(iteration, objective, gap, norm, risk.design.passes - passes, seconds))
@@ -471,7 +471,7 @@ def run(
         best, best_norm = returned, risk.norm(returned)
     certificate = gap_certificate(
         best.objective,
-        best_dual,
+        best_dual.beside(reach_of(risk, best.theta)),
         null=null,
         saturated=saturated,
         tolerance=tol,

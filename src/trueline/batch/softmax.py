@@ -16,7 +16,7 @@ import numpy as np
 from .. import dense
 from .._jit import kernel
 from .design import Design
-from .duality import NO_DUAL, Dual, mean_square, rounding_of, solve_symmetric
+from .duality import NO_DUAL, Dual, mean_square, rounded, solve_symmetric
 from .reference import Reference
 from .risk import Point, Risk
 from .scaled import ScaledPenalty
@@ -174,7 +174,7 @@ class SoftmaxRisk(Risk):
     def dual(self, point: Point) -> Dual:
         ca, z = point.slope, -self.gradient(point)
         free = np.flatnonzero(self.penalty.free)
-        p, charge = point.curvature, 0.0
+        p, left = point.curvature, 0.0
         for _ in range(4):
             if not len(free) or np.abs(z[free]).max() <= 1e-13 * np.abs(ca).sum():
                 break
@@ -188,7 +188,7 @@ class SoftmaxRisk(Risk):
         if len(free):
             if np.abs(z[free]).max() > 1e-11 * max(np.abs(ca).sum(), 1e-300):
                 return NO_DUAL
-            charge = 2.0 * float(np.abs(z[free]) @ np.abs(point.theta[free]))
+            left = float(np.abs(z[free]).max())
             z[free] = 0.0
         factor = self.penalty.shrink(z)
         ca, z = factor * ca, factor * z
@@ -199,8 +199,8 @@ class SoftmaxRisk(Risk):
             return NO_DUAL
         total, held = float(negative_entropy(q, self.c[on])), self.penalty.conjugate(z)
         # The own class's share is 1 less the others', rounded in units of 1.
-        rounding = charge + rounding_of(self, point, mean_square(ca, self.c), 1.0 + abs(total) + abs(held))
-        return Dual(-total - held - rounding, z, rounding)
+        steep = mean_square(ca, self.c)
+        return rounded(self, point, -total - held, z, steep, 1.0 + abs(total) + abs(held), left)
 
     def _free_hessian(self, point: Point, free: np.ndarray) -> np.ndarray:
         """The Hessian of the free parameters: of the intercepts alone it takes no pass.

@@ -67,8 +67,8 @@ def clean(program: Program, point: Point, theta: np.ndarray, a: np.ndarray, slac
 
 def _optimal(risk: Risk, vertex: Point) -> bool:
     """Whether the vertex's own dual point leaves nothing but rounding."""
-    value, _, rounding = risk.dual(vertex)
-    return risk.relative_gap(vertex.objective - value - 2.0 * rounding, vertex.objective) <= PROVEN
+    dual = risk.dual(vertex)
+    return risk.relative_gap(vertex.objective - dual.value - 2.0 * dual.rounding, vertex.objective) <= PROVEN
 
 
 def _conditions(

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from ..batch.design import Design
-from ..batch.duality import NO_DUAL, Dual, rounding_of, solve_symmetric
+from ..batch.duality import NO_DUAL, Dual, column_widths, rounded, solve_symmetric
 from ..batch.gradient import Patience, full_gradient, rounding
 from ..batch.methods import advised, make_penalty
 from ..batch.newton import SHARP
@@ -69,12 +69,14 @@ class RemoteRisk(Risk):
         left = np.abs(z[free])
         if left.max(initial=0.0) > 1e-11 * sums[3] + 1e-14 * sums[4] + 1e-300:
             return NO_DUAL
-        charge = 2.0 * float(left @ np.abs(point.theta[free]))
         z[free] = 0.0
-        held = self.penalty.conjugate(z)
-        rounding = charge + rounding_of(self, point, float(sums[8]), float(sums[7]) + abs(held), self.rows)
-        value = -float(sums[2]) - held - rounding
-        return Dual(value, z, rounding) if math.isfinite(value) else NO_DUAL
+        value, held = -float(sums[2]), self.penalty.conjugate(z)
+        if not math.isfinite(value - held):
+            return NO_DUAL
+        unbalanced = float((left / column_widths(self.design)[free]).max(initial=0.0))
+        return rounded(
+            self, point, value - held, z, float(sums[8]), float(sums[7]) + abs(held), unbalanced, self.rows
+        )  # fmt: skip
 
     def loss_hessian(self, point: Point) -> np.ndarray:
         assert point.hessian is not None
