@@ -169,7 +169,7 @@ def working_set_path(
         join(inner, inside, near, predicted, limit)
 
         B = inner.solve(t, m, positive)
-        R = inner.residuals(B)
+        R = table.balance(inner.residuals(B))
         g = table.correlate(R, room[: t.size])
         passes += 1
         g[:, inner.columns] -= m[:, None] * B

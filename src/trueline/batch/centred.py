@@ -82,10 +82,17 @@ class Centred:
         """(√w·(y − its weighted mean), that mean)."""
         y = np.asarray(y, dtype=np.float64)
         centre = 0.0
-        if self.intercept:
-            centre = float(y.mean() if self.root is None else np.dot(self.root**2, y) / self.total)
-        y = y - centre
+        for _ in range(2 * self.intercept):  # a far mean is known to its own rounding only; the rest of it is not far
+            rest = float(y.mean() if self.root is None else np.dot(self.root**2, y) / self.total)
+            y, centre = y - rest, centre + rest
         return (y if self.root is None else self.root * y), centre
+
+    def balance(self, R: np.ndarray) -> np.ndarray:
+        """The residuals with their weighted mean taken off, in place: a mean of columns is known to rounding only."""
+        if self.intercept:
+            root = np.ones(self.n) if self.root is None else self.root
+            R -= (R @ root / self.total)[:, None] * root
+        return R
 
     def correlate(self, R: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
         """X̃'r for the residuals in the rows of R (each scaled by √w), a row each, into ``out`` if it is given."""

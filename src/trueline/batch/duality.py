@@ -28,7 +28,8 @@ if TYPE_CHECKING:
 NO_OFFSET = np.zeros(0)
 WEAK = 1e-12  # of the largest eigenvalue, or of a column's own square: below, products of columns are mostly rounding
 MOST_WEAK = 50  # weak directions that are looked at in the rows
-ROWS_ROUND = 40.0  # roundings within which the rows themselves cannot tell columns apart
+MOST_WRITTEN = 20_000_000  # entries of columns that are written out for that
+ROWS_ROUND = 4.0  # roundings within which the rows themselves cannot tell columns apart
 LARGEST_PROJECTION = 1500  # free parameters that are projected by a factored Hessian; beyond, conjugate gradients
 
 
@@ -133,8 +134,11 @@ def dual_value(risk: Risk, point: Point) -> Dual:
     return _finished(risk, point, *_balanced(risk, point, own))
 
 
-def _finished(risk: Risk, point: Point, ca: np.ndarray, z: np.ndarray) -> Dual:
-    """The value of a dual point whose free parameters balance; −∞ if they do not."""
+def _finished(risk: Risk, point: Point, ca: np.ndarray, z: np.ndarray, moved: float = 0.0) -> Dual:
+    """The value of a dual point whose free parameters balance; −∞ if they do not.
+
+    ``moved`` is how far the optimum's parameters seem to be from these.
+    """
     zero = risk.penalty.free | risk.penalty.unbalanced(point.theta, z)
     left = np.abs(z[zero])
     # More than rounding may not be left: where columns nearly repeat others, little is worth much. Slopes carry
@@ -154,7 +158,7 @@ def _finished(risk: Risk, point: Point, ca: np.ndarray, z: np.ndarray) -> Dual:
     if not math.isfinite(total):
         return NO_DUAL
     unbalanced = float((left / column_widths(risk.design)[zero]).max(initial=0.0))
-    return rounded(risk, point, -total - held, z, steep, size + abs(held), unbalanced)
+    return rounded(risk, point, -total - held, z, steep, size + abs(held), unbalanced, moved=moved)
 
 
 def column_widths(design: Any) -> np.ndarray:
@@ -186,7 +190,7 @@ def reach_of(risk: Risk, theta: np.ndarray) -> float:
 
 def rounded(
     risk: Risk, point: Point, value: float, z: np.ndarray, steep: float, size: float, unbalanced: float,
-    n: int | None = None,
+    n: int | None = None, moved: float = 0.0,
 ) -> Dual:  # fmt: skip
     """The dual point with what rounding may have added to its value less the primal one subtracted.
 
@@ -195,7 +199,7 @@ def rounded(
     column bounds each sum of products); and what is left of sums that should vanish (``unbalanced``, in columns of width
     1), which counts at the optimum's own parameters, taken to be no more than twice these.
     """
-    error, reach = summing_error(len(risk.c) if n is None else n), reach_of(risk, point.theta)
+    error, reach = summing_error(len(risk.c) if n is None else n), moved + reach_of(risk, point.theta)
     unit = 2.0 * (error * math.sqrt(steep) + unbalanced)
     rounding = error * (size + abs(point.loss) + abs(point.penalty)) + unit * reach
     return Dual(value - rounding, z, rounding, unit, reach)
@@ -213,88 +217,86 @@ def _conjugates(risk: Risk, point: Point, ca: np.ndarray) -> tuple[float, float]
     return float(total), float(size)
 
 
-def _balanced(risk: Risk, point: Point, ca: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """(c∘a, −X̃ᵀ(c∘a)) with the correlations of the free parameters brought to 0."""
+def _balanced(risk: Risk, point: Point, ca: np.ndarray) -> tuple[np.ndarray, np.ndarray, float]:
+    """(c∘a, −X̃ᵀ(c∘a), how far parameters would move) with the correlations of the free parameters brought to 0."""
     design = risk.design
     gradient = risk.gradient(point) if ca is point.slope else design.correlations(ca)
-    must = risk.penalty.free
-    z = -gradient
-    for _ in range(4):
-        zero = must | risk.penalty.unbalanced(point.theta, z)
-        free = np.flatnonzero(zero)
+    z, moved, weak = -gradient, np.zeros(design.size), None
+    for turn in range(4):
+        free = np.flatnonzero(risk.penalty.free | risk.penalty.unbalanced(point.theta, z))
         size = float(np.abs(ca).sum())
-        if not len(free) or not np.abs(z[free]).max() > 1e-15 * size:
+        if not len(free) or (np.abs(z[free]).max() <= 1e-15 * size and (turn > 0 or len(free) == 1)):
             break
         metric = point.curvature if len(point.curvature) and point.curvature.any() else risk.c
-        move = _solve(risk, point, metric, free, z[free])
+        move, left_out = _solve(risk, point, metric, free, z[free])
         shift = design.dense_columns(free) @ move if len(free) <= 8 and design.sparse else None
         if shift is None:
             full = np.zeros(design.size)
             full[free] = move
             shift = design.scores(full)
+        moved[free] += np.abs(move)
+        if left_out is not None and 0 < left_out.shape[1] <= MOST_WEAK and len(free) * design.n <= MOST_WRITTEN:
+            weak = WeakDirections.of(risk, metric, free, left_out) if weak is None else weak
+            along = (weak.images.T @ ca) / weak.values
+            shift = shift - weak.images @ along
+            moved[free] += np.abs(weak.vectors @ along)
         # In the last digits a step can only hurt; before that it removes all but rounding.
         ca = ca + metric * shift
         z = -design.correlations(ca)
-    return ca, z
+    return ca, z, reach_of(risk, moved)
 
 
-def _solve(risk: Risk, point: Point, metric: np.ndarray, free: np.ndarray, right: np.ndarray) -> np.ndarray:
-    """δ with X̃_Uᵀ diag(metric) X̃_U δ = right, of least norm where columns depend on others."""
+class WeakDirections(NamedTuple):
+    """Directions that the rounded matrix of products cannot tell from none, as the rows show them.
+
+    A column that differs from another by 10⁻¹⁰ leaves nothing of that in the matrix, but the rows still show it; only
+    where these round, too, are the columns dependent as far as anyone can tell.
+    """
+
+    vectors: np.ndarray
+    images: np.ndarray  # their scores
+    values: np.ndarray  # the squares of these in the metric
+
+    @classmethod
+    def of(cls, risk: Risk, metric: np.ndarray, free: np.ndarray, left_out: np.ndarray) -> WeakDirections:
+        images = risk.design.dense_columns(free) @ left_out  # columns are shifted before they are multiplied
+        room = ROWS_ROUND * UNIT * float(np.abs(left_out).sum(axis=0).max())
+        values, turn = dense.eigh(images.T @ (metric[:, None] * images))
+        keep = values > float(metric.sum()) * room * room
+        return cls(left_out @ turn[:, keep], images @ turn[:, keep], values[keep])
+
+
+def _solve(
+    risk: Risk, point: Point, metric: np.ndarray, free: np.ndarray, right: np.ndarray
+) -> tuple[np.ndarray, np.ndarray | None]:
+    """δ with X̃_Uᵀ diag(metric) X̃_U δ = right, and the directions left out as too weak for the matrix to tell."""
     if len(free) > LARGEST_PROJECTION:
-        return _conjugate_gradients(risk, metric, free, right)
+        return _conjugate_gradients(risk, metric, free, right), None
     if point.hessian is not None and metric is point.curvature:
         matrix = point.hessian[np.ix_(free, free)]
     elif len(free) == 1 and free[0] == risk.design.d:
         matrix = np.array([[metric.sum()]])
     else:
         matrix = risk.design.hessian(metric, free)
-    found, weak = _solved(matrix, right)
-    if weak is None or not 0 < weak.shape[1] <= MOST_WEAK:
-        return found
-    return found + _along_weak(risk, metric, free, weak, right)
+    return solve_or_leave(matrix, right)
 
 
 def solve_symmetric(matrix: np.ndarray, right: np.ndarray) -> np.ndarray:
     """The least-norm solution of a positive semidefinite system: Cholesky, or eigenvectors where it fails."""
-    return _solved(matrix, right)[0]
+    return solve_or_leave(matrix, right)[0]
 
 
-def _solved(matrix: np.ndarray, right: np.ndarray) -> tuple[np.ndarray, np.ndarray | None]:
+def solve_or_leave(matrix: np.ndarray, right: np.ndarray) -> tuple[np.ndarray, np.ndarray | None]:
     """(that solution, the eigenvectors that were left out of it as too weak, if any)."""
     try:
         factor = dense.cho_factor(matrix, check_finite=False)
-        if regular(factor[0], matrix):
+        if np.min(np.abs(np.diag(factor[0])) ** 2 / np.maximum(np.diag(matrix), 1e-300)) > WEAK:
             return dense.cho_solve(factor, right, check_finite=False), None
     except np.linalg.LinAlgError:
         pass
     values, vectors = dense.eigh(matrix)
     keep = values > WEAK * max(values[-1], 1e-300)
     return np.asarray(vectors[:, keep] @ ((vectors[:, keep].T @ right) / values[keep])), vectors[:, ~keep]
-
-
-def regular(factor: np.ndarray, matrix: np.ndarray) -> bool:
-    """Whether no pivot of Cholesky's factor is lost in the rounding of the matrix."""
-    return bool(np.min(np.abs(np.diag(factor)) ** 2 / np.maximum(np.diag(matrix), 1e-300)) > WEAK)
-
-
-def _along_weak(risk: Risk, metric: np.ndarray, free: np.ndarray, weak: np.ndarray, right: np.ndarray) -> np.ndarray:
-    """The part of a solution along directions that the rounded matrix cannot tell from none, found from the rows.
-
-    A column that differs from another by 10⁻¹⁰ leaves nothing of that in the matrix of products, but the rows still
-    show it; only where these round, too, are the columns dependent as far as anyone can tell.
-    """
-    design = risk.design
-    images, room = np.empty((design.n, weak.shape[1])), np.empty(weak.shape[1])
-    widths = column_widths(design)[free]
-    for k, v in enumerate(weak.T):
-        full = np.zeros(design.size)
-        full[free] = v
-        images[:, k] = design.scores(full)
-        room[k] = ROWS_ROUND * UNIT * float(np.abs(v) @ widths)
-    values, vectors = dense.eigh(images.T @ (metric[:, None] * images))
-    keep = values > float(metric.sum()) * float(room.max()) ** 2
-    turned = weak @ vectors[:, keep]
-    return np.asarray(turned @ ((turned.T @ right) / values[keep]))
 
 
 def _conjugate_gradients(risk: Risk, metric: np.ndarray, free: np.ndarray, right: np.ndarray) -> np.ndarray:

@@ -313,7 +313,7 @@ def gaps_of(
     taus, mus = table.total * alphas * l1_ratio, table.total * alphas * (1.0 - l1_ratio)
     used = np.flatnonzero(coefs.any(axis=1))
     B = np.ascontiguousarray(coefs[used].T)
-    R = residuals_of(table, y, coefs)
+    R = table.balance(residuals_of(table, y, coefs))
     sums = row_sums(table, y, R, used, B)
     g = table.correlate(R)
     unsure = summing_error(table.n) * np.sqrt(sums.residual_square)[:, None] * table.lengths

@@ -34,7 +34,7 @@ def newton(risk: Risk, start: np.ndarray, search: str = "backtracking", rate: fl
     point.passing = matrix_fits and long and search == "backtracking"
     patience = Patience(risk)
     matrix: np.ndarray | None = None
-    weights, before, expected = point.curvature, math.inf, math.inf
+    weights, singular, before, expected = point.curvature, False, math.inf, math.inf
     while True:
         if matrix_fits and not long:
             risk.newton_direction(point)
@@ -45,7 +45,7 @@ def newton(risk: Risk, start: np.ndarray, search: str = "backtracking", rate: fl
             # On long inputs a Hessian that still shrinks the decrement tenfold a step is worth keeping.
             if not long or matrix is None or point.direction is not None or not expected < 0.1 * before:
                 direction = risk.newton_direction(point)
-                matrix, weights = risk.hessian(point), point.curvature
+                matrix, weights, singular = risk.hessian(point), point.curvature, point.singular
             else:
                 direction = -solve_symmetric(matrix, g)
         else:
@@ -71,7 +71,7 @@ def newton(risk: Risk, start: np.ndarray, search: str = "backtracking", rate: fl
         if following is None or patience.over(point, following):
             return
         if matrix is not None:
-            if line is not None:
+            if line is not None and not singular:  # what a singular matrix foretells is not what rows show
                 linearise(risk, point, following, direction, weights, matrix, line)
             if long:
                 # The old Hessian foretells the decrement of the new one, which would cost a pass that the end may not need.

@@ -24,7 +24,7 @@ from ..errors import UsageError, nearest
 from ..parts.losses import LOSSES
 from ..parts.own_loss import assumption_of
 from .design import Design, row_chunks, standardised_block
-from .duality import Dual, dual_value, reach_of, solve_symmetric
+from .duality import Dual, dual_value, reach_of, solve_or_leave
 from .reference import Reference, reference
 from .scaled import ScaledPenalty
 
@@ -84,6 +84,7 @@ class Point:
     hessian: np.ndarray | None = None
     direction: np.ndarray | None = None  # −H⁻¹∇E by the Hessian of this point
     decrement: float | None = None  # √(gᵀH⁻¹g) by the Hessian of this point
+    singular: bool = False  # whether that Hessian leaves directions out
     finished: bool = False  # a further step would change nothing but rounding
     z: np.ndarray | None = None  # −X̃ᵀ(c∘a) of the dual point found here, and the gap it leaves: for screening
     gap: float = math.inf
@@ -228,7 +229,8 @@ class Risk:
         """−H⁻¹∇E by this point's own Hessian, formed once; the point keeps its length in H, the Newton decrement."""
         if point.direction is None:
             g = self.gradient(point) + self.penalty.l2 * point.theta
-            point.direction = -solve_symmetric(self.hessian(point), g)
+            found, left_out = solve_or_leave(self.hessian(point), g)
+            point.direction, point.singular = -found, left_out is not None and left_out.shape[1] > 0
             point.decrement = math.sqrt(max(0.0, -float(g @ point.direction)))
         return point.direction
 

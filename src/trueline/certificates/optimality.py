@@ -43,7 +43,7 @@ def relative_gap(gap: float, primal: float, null: float, saturated: float) -> fl
     0.02
     """
     scale = max(primal - saturated, FLOOR * (null - saturated))
-    if not (math.isfinite(gap) and math.isfinite(scale)):
+    if not (math.isfinite(gap) and math.isfinite(scale)) or math.isnan(null):
         return math.inf
     if scale > 0.0:
         return max(gap, 0.0) / scale
