@@ -18,9 +18,10 @@ from .verify_losses import loss_of
 
 EPS = float(np.finfo(float).eps)
 COPIES = 3  # the replay, and two with errors
-SAFETY = 16.0
+SAFETY = 64.0
 LARGEST = 1e100  # a learner refuses a row whose score or step is beyond this
 KINKED = ("hinge", "perceptron", "absolute", "quantile", "epsilon_insensitive")
+LOG_LINK = ("poisson", "gamma", "tweedie")
 LINKED = ("multiplicative", "signed")  # weights that share one total
 GEOMETRIES = ("additive", "normalised", "implicit", "adaptive", *LINKED)
 
@@ -41,6 +42,7 @@ class Run(NamedTuple):
     shares: Rows  # each row's step as a share of the rate
     weights: Rows  # those that predict next
     mean_weights: Rows
+    path: Rows  # how far each dual weight went in all: what a running mean sums
     start: Rows  # those before the first row
     losses: Rows  # Σ c·V
     step_losses: Rows  # Σ share·V
@@ -88,9 +90,9 @@ class Replay:
         self.shares = c / (rule.parameter + self.norm2) if rule.geometry == "normalised" else c.copy()
         lines, d, n = len(self.rates), self.Z.shape[1], len(X)
         shape = (COPIES, lines, d)
-        self.theta, self.memory, self.pending, self.sums = (np.zeros(shape) for _ in range(4))
+        self.theta, self.memory, self.pending, self.sums, self.path = (np.zeros(shape) for _ in range(5))
         self.low, self.high = np.zeros(shape), np.zeros(shape)
-        self.waiting = 0
+        self.waiting, self.looked = 0, 0
         self.totals = {name: np.zeros((COPIES, lines)) for name in ("loss", "step", "start", "excess")}
         self.largest, self.longest, self.farthest = (np.zeros((COPIES, lines)) for _ in range(3))
         self.scores = np.zeros((COPIES, lines, n))
@@ -136,13 +138,11 @@ class Replay:
 
     def run(self) -> Run:
         """All rows in turn."""
-        block = 0
         with np.errstate(all="ignore"):
             for i in range(len(self.Z)):
                 self.round(i)
                 if i + 1 == len(self.Z) or (i + 1) & i == 0:  # learners look at the counts 1, 2, 4, …
-                    self.end_of_block(block, i + 1)
-                    block = i + 1
+                    self.end_of_block(i + 1)
             if self.waiting:  # the bound counts what the update of an unfinished mini-batch will add
                 before, self.waiting = self.theta.copy(), self.rule.batch
                 self.finish_batch(len(self.Z) - 1)
@@ -161,11 +161,12 @@ class Replay:
         scores = weights @ x + blur * errors[..., 0]
         rates = self.rates / (i + 1.0) ** rule.power
         steps = rates * self.shares[i]
-        value, slope, _ = losses_at(rule, scores, t)
+        value, slope, curved = losses_at(rule, scores, t)
+        wrong = np.abs(slope) + curved * (np.abs(scores) + (rule.loss in LOG_LINK))
         slope = self.sided(i, scores, slope, blur, t)
         if rule.geometry == "implicit":
-            slope = implicit_slope(rule, scores, slope, t, steps * self.norm2[i])
-        slope = slope * (1.0 + 4.0 * EPS * errors[..., 0])
+            slope, wrong = implicit_slope(rule, scores, slope, t, steps * self.norm2[i])
+        slope = slope + 4.0 * EPS * wrong * errors[..., 0]
         self.bury(scores, slope, steps * slope, i)
         self.scores[..., i] = scores
         value, slope = (np.where(self.dead, 0.0, part) for part in (value, slope))
@@ -204,8 +205,19 @@ class Replay:
         size = scores[0] ** 2 + slope[0] ** 2 + shove[0] ** 2
         lost = ~((size <= LARGEST**2) & (self.norm2[i] <= LARGEST)) & ~self.dead
         if lost.any():
+            self.take_back(lost & self.ran_away(), i)
             self.reset(lost)
             scores[:] = np.where(self.dead, self.start[0] @ self.Z[i], scores)
+
+    def ran_away(self) -> Rows:
+        """Lines with a weight beyond the range, which a learner sees when it looks."""
+        return ~(np.abs(self.theta[0]).max(axis=-1) <= LARGEST)
+
+    def take_back(self, lines: Rows, end: int) -> None:
+        """The scores of these lines since the learner last looked become those of the start."""
+        if lines.any():
+            begin = self.looked
+            self.scores[:, lines, begin:end] = self.start[0] @ self.Z[begin:end].T
 
     def reset(self, lost: Rows) -> None:
         classes = len(self.rates) // len(self.rule.rates)
@@ -213,12 +225,12 @@ class Replay:
         self.dead |= lost
         self.theta[:, lost] = 0.0
 
-    def end_of_block(self, begin: int, end: int) -> None:
-        """Weights that ran away since the last look take their whole block back; others may be frozen as candidates."""
-        lost = (~(np.abs(self.theta[0]).max(axis=-1) <= LARGEST)) & ~self.dead
-        if lost.any():
-            self.reset(lost)
-            self.scores[:, lost, begin:end] = self.start[0] @ self.Z[begin:end].T
+    def end_of_block(self, end: int) -> None:
+        """The learner looks: weights that ran away take their whole block back; others may be frozen as candidates."""
+        lost = self.ran_away() & ~self.dead
+        self.take_back(lost, end)
+        self.reset(lost)
+        self.looked = end
         if self.freezes and end & (end - 1) == 0:
             sums = {name: np.zeros(len(self.rates)) for name in ("own", "other", "excess")}
             self.candidates = [*self.candidates[-1:], {"at": end, "weights": self.weights()[0].copy()} | sums]
@@ -244,7 +256,7 @@ class Replay:
         if rule.geometry == "signed":
             gradient = rule.parameter * gradient
         step = rates[:, None] * gradient
-        self.theta = self.theta - step
+        self.theta, self.path = self.theta - step, self.path + np.abs(step)
         if isinstance(errors, np.ndarray):
             self.theta += EPS * errors[..., 1:] * (np.abs(self.theta) + 4.0 * np.abs(step))
         self.low, self.high = np.minimum(self.low, self.theta), np.maximum(self.high, self.theta)
@@ -302,14 +314,17 @@ class Replay:
             each[..., : self.first] = 0.0
         candidates = tuple(Candidate(k["at"], k["own"], k["other"], k["excess"]) for k in self.candidates)
         return Run(
-            self.scores, self.shares, weights, mean, self.start[0], self.totals["loss"], self.totals["step"],
+            self.scores, self.shares, weights, mean, self.path[0], self.start[0], self.totals["loss"], self.totals["step"],
             self.totals["start"], self.largest, self.totals["excess"], self.memory, self.low, self.high, self.longest,
             self.farthest, self.dead, tuple(self.unsure), candidates,
         )  # fmt: skip
 
 
-def implicit_slope(rule: Rule, scores: Rows, slope: Rows, t: Rows, gain: Rows) -> Rows:
-    """The a with a = V'(s − gain·a), between 0 and V'(s): Newton's steps inside a bracket that halves when they leave."""
+def implicit_slope(rule: Rule, scores: Rows, slope: Rows, t: Rows, gain: Rows) -> tuple[Rows, Rows]:
+    """The a with a = V'(s − gain·a), between 0 and V'(s): Newton's steps inside a bracket that halves when they leave.
+
+    And how far the rounding of V' may move it, in units of EPS.
+    """
     low, high = np.minimum(0.0, slope), np.maximum(0.0, slope)
     at = slope
     for turn in range(200):
@@ -323,7 +338,11 @@ def implicit_slope(rule: Rule, scores: Rows, slope: Rows, t: Rows, gain: Rows) -
         halved = 0.5 * (low + high)  # in every third turn too: Newton's steps creep where the loss is very steep
         new = np.where((new > low) & (new < high) & (turn % 3 < 2), new, halved)
         at = np.where(done, at, new)
-    return at
+    if rule.loss in KINKED:  # at a corner a search may end anywhere in its bracket
+        return at, np.abs(slope)
+    after = scores - gain * at
+    wrong = np.abs(at) + curved * (np.abs(after) + (rule.loss in LOG_LINK))
+    return at, np.abs(at) + wrong / (1.0 + gain * curved)
 
 
 def spread(values: Rows) -> Rows:

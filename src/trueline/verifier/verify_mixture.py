@@ -216,15 +216,14 @@ def _check_mixed_bound(out: Claims, rule: Rule, lines: list[Line], mixed: list[M
 def _least_member_bound(rule: Rule, lines: list[Line], one: Mixed, stated: list[Rows] | None) -> Bound:
     gap = 2.0 * rule.unit * one.gap
     found = list[Bound]()
-    sums = rule.unit * one.losses + gap[:, None]
-    plainly = min(
-        Bound(float(sums[0, k]), float(spread(sums)[k]) + 1e-11 * abs(float(sums[0, k]))) for k in range(sums.shape[1])
-    )
+    sums = rule.unit * one.losses + gap[:, None]  # L ≤ L_k + 2Δ of every member, whatever became of it
+    wide = spread(sums) + 1e-11 * np.abs(sums[0])
+    found += [Bound(float(value), float(room)) for value, room in zip(sums[0], wide, strict=True)]
     if rule.geometry == "normalised":  # its theorem is about weighted losses, which the mixture does not suffer
-        return plainly
+        return min(found)
     alive = [k for k, line in enumerate(lines) if not line.run.dead[line.index]]
     trials = [*(stated or []), lines[0].run.start]
-    for line in [lines[k] for k in alive[::3]] if stated is None else []:
+    for line in [lines[k] for k in alive] if stated is None else []:
         if rule.geometry in LINKED:
             trials.append(near_the_start(line.stream, line.run.start, rule.batch / line.rate))
         else:
@@ -233,9 +232,9 @@ def _least_member_bound(rule: Rule, lines: list[Line], one: Mixed, stated: list[
         own = lines[k].run.step_losses[0, lines[k].index]
         clipped = rule.unit * max(0.0, float(one.losses[0, k] - own))
         over = float(gap[0]) + clipped
-        wide = float(spread(gap)) + rule.unit * float(spread(one.losses)[k]) + 1e-11 * over
-        found += [Bound(bound.value + over, bound.room + wide) for u in trials for bound in lines[k].bounds(u)]
-    return min([*found, plainly])  # where no rate suits the rows, what the best member lost is the bound
+        room = float(spread(gap)) + rule.unit * float(spread(one.losses)[k]) + 1e-11 * over
+        found += [Bound(bound.value + over, bound.room + room) for u in trials for bound in lines[k].bounds(u)]
+    return min(found)
 
 
 # Learners that only their own code can replay.

@@ -16,7 +16,7 @@ import numpy as np
 from .learner_replay import COPIES, EPS, spread
 from .stated_claims import Check, Claims, Given, Rows, Rule, is_finite, numbers_of
 from .verify_comparators import Stream, loss_of_fixed
-from .verify_regret import Suffered, check_against, check_fixed, check_status, check_suffered, vectors
+from .verify_regret import RELATIVE, Suffered, check_against, check_fixed, check_status, check_suffered, vectors
 
 
 class Settings(NamedTuple):
@@ -29,7 +29,7 @@ class Settings(NamedTuple):
 
 
 class Run(NamedTuple):
-    """What the replay leaves, of each copy: the inverse, the weights, and the sums of the bound."""
+    """What the replay leaves, of each copy: the inverse, the weights, and the sums that the learner keeps."""
 
     P: Rows
     w: Rows
@@ -123,8 +123,12 @@ def _check_bound(out: Claims, settings: Settings, run: Run, stream: Stream) -> b
     u = stated[0]
     fixed = loss_of_fixed(stream, u)
     scale = float((stream.shares * stream.t**2).max()) if settings.forward else run.largest_error2
-    bounds = fixed.loss + settings.ridge * float(u @ u) + scale * run.log_det
-    room = 2.0 * fixed.room + float(spread(bounds)) + (1e-11 + 16.0 * len(stream.t) * EPS) * abs(float(bounds[0]))
-    held = abs(out.proof.bound - float(bounds[0])) <= room and (settings.has_intercept or u[0] == 0.0)
-    out.holds("bound", float(bounds[0]), held)
+    rows = stream.Z * np.sqrt(stream.shares / settings.ridge)[:, None]
+    log_det = float(np.log1p(np.linalg.svd(rows, compute_uv=False) ** 2).sum())
+    bounds = fixed.loss + settings.ridge * float(u @ u) + scale * log_det * np.ones(COPIES)
+    rounding = (1e-11 + 16.0 * len(stream.t) * EPS) * abs(float(bounds[0]))
+    room = 2.0 * fixed.room + float(spread(bounds)) + rounding
+    wide = room + float(spread(scale * run.log_det)) + RELATIVE * abs(float(bounds[0]))
+    held = float(bounds[0]) - room <= out.proof.bound <= float(bounds[0]) + wide
+    out.holds("bound", float(bounds[0]), held and (settings.has_intercept or u[0] == 0.0))
     return held

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..certificates.regret import BEST_FIXED, BEST_MEMBER
-from .learner_replay import EPS, LINKED, Run, spread
+from .learner_replay import EPS, LINKED, LOG_LINK, Run, spread
 from .stated_claims import Check, Claims, Rows, Rule, is_finite
 from .verify_comparators import Fixed, Stream, is_allowed, least_loss, loss_of_fixed, near_the_start, newton
 
@@ -226,7 +226,7 @@ def _middle(stream: Stream) -> float:
     """A constant score that a null model might give: a yardstick, not an optimum."""
     total = float(stream.shares.sum())
     mean = float(stream.shares @ stream.t) / total if total > 0.0 else 0.0
-    return math.log(max(mean, 1e-300)) if stream.rule.loss in ("poisson", "gamma", "tweedie") else mean
+    return math.log(max(mean, 1e-300)) if stream.rule.loss in LOG_LINK else mean
 
 
 def check_against(out: Claims) -> None:

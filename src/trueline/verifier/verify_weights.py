@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from .learner_replay import EPS, Replay, Run, spread
+from .learner_replay import EPS, LOG_LINK, Replay, Run, spread
 from .stated_claims import Check, Claims, Rows, Rule
 
 TRIALS = 6  # rows within rounding of a kink for which both sides are tried
@@ -30,16 +30,21 @@ def matching_run(record: Any, rule: Rule, X: Rows, targets: Rows, c: Rows, *, fr
     return first
 
 
-def _room(values: Rows, steps: int) -> Rows:
-    """Room for weights: how far the copies end from the replay, and rounding of the weights themselves."""
-    return spread(values) + 8.0 * EPS * np.abs(values[0]) * max(1.0, steps**0.5) + np.finfo(float).tiny
+def _ends(rule: Rule, run: Run) -> tuple[Rows, Rows]:
+    """The weights that predict, of every copy, and the room for an honest learner's.
+
+    A mean is summed by the steps, each times the weight of all rows before: its rounding is that of the whole path.
+    """
+    rows = run.scores.shape[-1]
+    values = run.mean_weights if rule.average else run.weights
+    room = spread(values) + 8.0 * EPS * np.abs(values[0]) * max(1.0, rows**0.5) + np.finfo(float).tiny
+    return values, room + (4.0 * rows * EPS * run.path if rule.average else 0.0)
 
 
 def _weights_apart(record: Any, rule: Rule, run: Run) -> float:
     """The largest distance of the record's weights from the replay's, in units of their room."""
     worst = 0.0
-    values = run.mean_weights if rule.average else run.weights
-    room = _room(values, run.scores.shape[-1])
+    values, room = _ends(rule, run)
     for k in range(values.shape[1]):
         own = np.asarray(record.weights(k), dtype=float)
         if own.shape != values[0, k].shape or not np.isfinite(own).all():
@@ -55,10 +60,10 @@ def check_weights(out: Claims, record: Any, rule: Rule, run: Run, X: Rows) -> No
     out.append(
         Check(name, "the record's", apart, apart <= 1.0, "largest distance from the replay's, in units of rounding")
     )
-    values = run.mean_weights if rule.average else run.weights
+    values, wide = _ends(rule, run)
     Z = np.insert(X, 0, float(rule.has_intercept), axis=1)
     scores = values[0] @ Z.T
-    room = _room(values, len(X)) @ np.abs(Z).T + (Z.shape[1] + 4) * EPS * (np.abs(values[0]) @ np.abs(Z).T)
+    room = wide @ np.abs(Z).T + (Z.shape[1] + 4) * EPS * (np.abs(values[0]) @ np.abs(Z).T)
     check_predictions(out, record, rule, X, scores, room)
 
 
@@ -85,4 +90,4 @@ def means_of(rule: Rule, record: Any, scores: Rows) -> Rows:
         return scores if mean is None else np.vectorize(mean, otypes=[float])(scores)
     if rule.loss == "logistic":
         return np.exp(-np.logaddexp(0.0, -scores))
-    return np.exp(scores) if rule.loss in ("poisson", "gamma", "tweedie") else scores
+    return np.exp(scores) if rule.loss in LOG_LINK else scores
