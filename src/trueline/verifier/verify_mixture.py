@@ -15,13 +15,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from .learner_bounds import Bound, Line
 from .learner_replay import COPIES, EPS, LINKED, SAFETY, Replay, Run, losses_at, spread
 from .stated_claims import Check, Claims, Given, Rows, Rule, classes_of, is_finite, numbers_of, rule_of, targets_of
 from .verify_comparators import Stream, near_the_start
 from .verify_regret import (
     RELATIVE,
-    Bound,
-    Line,
     Suffered,
     check_against,
     check_fixed,

@@ -12,13 +12,13 @@ from typing import Any
 import numpy as np
 
 from ..errors import ModelError
+from .learner_bounds import Line
 from .learner_replay import LINKED
 from .stated_claims import Claims, Given, in_order, rule_of, targets_of
 from .verify_mistakes import check_mistakes
 from .verify_mixture import check_by_own_code, check_rate_mixture
 from .verify_recursive import check_recursive
 from .verify_regret import (
-    Line,
     check_against,
     check_bound,
     check_fixed,
@@ -37,7 +37,7 @@ def check_learner(out: Claims, given: Given, replay: Any) -> None:
     """The certificate of a learner of one example at a time; ``replay`` learns again where columns came one by one."""
     given = in_order(given)
     kind = given.record.kind
-    wanted = ("regret",)
+    wanted: tuple[str, ...] = ("regret",)
     if kind == "online":
         mistakes, average = given.record.kept is not None, given.record.average
         certified = given.record.certified

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from typing import Any
 
 import numpy as np
@@ -10,23 +9,30 @@ import numpy as np
 from .learner_replay import EPS, LOG_LINK, Replay, Run, spread
 from .stated_claims import Check, Claims, Rows, Rule
 
-TRIALS = 6  # rows within rounding of a kink for which both sides are tried
+TRIALS = 100  # replays in search of the sides that a learner took at kinks
 
 
 def matching_run(record: Any, rule: Rule, X: Rows, targets: Rows, c: Rows, *, freeze: bool) -> Run:
     """The replay; where scores lie within rounding of a kink, the one whose sides lead to the record's weights.
 
-    At most ``TRIALS`` such rows are tried on both sides, so the search is bounded.
+    The replay decides such a row one way, the learner may have decided the other: both are tried, the first such row
+    first, up to ``TRIALS`` replays.
     """
     first = Replay(rule, X, targets, c, freeze=freeze).run()
-    if not first.unsure or len(record.heads) != len(targets) or _weights_apart(record, rule, first) <= 1.0:
+    if len(record.heads) != len(targets):
         return first
-    unsure = first.unsure[:TRIALS]
-    for count in range(1, len(unsure) + 1):
-        for flips in itertools.combinations(unsure, count):
-            run = Replay(rule, X, targets, c, freeze=freeze, flips=frozenset(flips)).run()
-            if _weights_apart(record, rule, run) <= 1.0:
-                return run
+    waiting: list[tuple[frozenset[Any], Run]] = [(frozenset(), first)]
+    tried = 0
+    while waiting:
+        flips, run = waiting.pop(0)
+        if _weights_apart(record, rule, run) <= 1.0:
+            return run
+        decided = max(flips, default=(-1, -1))
+        for spot in run.unsure:
+            if spot > decided and tried < TRIALS:
+                tried += 1
+                more = flips | {spot}
+                waiting.append((more, Replay(rule, X, targets, c, freeze=freeze, flips=more).run()))
     return first
 
 
