@@ -311,3 +311,29 @@ def test_each_of_several_classes_has_its_picture_and_its_name_is_escaped(capsys,
     made = html.read_text()
     assert made.count("<svg") == 4 and "Coefficients: high" in made and "the score of &lt;script&gt;" in made
     assert "<script" not in made
+
+
+def test_a_run_is_compared_with_what_its_rows_name():
+    from trueline.cli.story import progress_table as story_table
+    from trueline.report.regret import progress_table
+
+    member = [
+        {
+            "counter": n,
+            "examples": n,
+            "weight": float(n),
+            "average_loss": 1.0,
+            "since_last": 1.0,
+            "best_member_loss": 0.9 * n,
+        }
+        | {"regret": 0.1 * n, "bound": 2.0 * n}
+        for n in (1, 2, 4)
+    ]
+    unknown = [{**row, "best_fixed_loss": None, "regret": None} for row in member]
+    for row in unknown:
+        del row["best_member_loss"]
+    assert "best member of the mixture" in figures.learning(member) and "best fixed" not in figures.learning(member)
+    assert "best fixed" not in figures.learning(unknown) and "the regret" not in figures.learning(unknown)
+    assert "best member" in progress_table(member) and "best fixed" not in progress_table(member)
+    assert "best fixed" in progress_table(unknown) and "–" in progress_table(unknown)
+    assert story_table(member)[1][3] == "best member loss" and story_table(unknown)[2][0][3] == "–"

@@ -221,3 +221,22 @@ def test_labels_behind_odd_weights_are_learned_and_survive_a_crash(tmp_path, cla
         service.store.abandon()
     assert made[0][1] == N
     assert made[0] == made[1] == made[2] == made[3]
+
+
+def test_windows_are_held_against_the_best_member_where_no_fixed_weights_are_known():
+    from trueline.certificates.regret import BEST_MEMBER, RegretCertificate
+    from trueline.serve.drift import AGAINST, Drift
+    from trueline.serve.events import _compared
+
+    drift = Drift()
+    for total in (10.0, 25.0):
+        proof = RegretCertificate(loss=total + 2.0, best_member_loss=total, regret=2.0, regret_to=BEST_MEMBER)
+        drift.loss, drift.weight = 12.0, 256.0
+        drift.close(int(total), None, proof)
+    assert AGAINST[drift.against] == "the best member over the whole stream"
+    assert [window[2] for window in drift.windows] == [2.0 / 256.0, -3.0 / 256.0]
+    assert _compared(proof) == {"best": 25.0, "best_name": "best member"}
+    drift.loss, drift.weight = 12.0, 256.0
+    drift.close(3, None, RegretCertificate(loss=30.0, best_fixed_loss=20.0))
+    assert AGAINST[drift.against] == AGAINST[1] and drift.windows[-1][2] is None  # no share of a sum of another kind
+    assert _compared(RegretCertificate(loss=1.0)) == {"best": None, "best_name": "best fixed weights"}

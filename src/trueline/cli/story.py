@@ -195,13 +195,13 @@ def stream_story(told: dict[str, Any], source: str, command: str) -> Story:
     if not rows or rows[-1]["counter"] != last["counter"]:
         rows = [*rows, last]
     facts = [("examples", f"{last['counter']:,}"), ("average loss", number(last["average_loss"]).rstrip("."))]
-    for key, label in (("regret", "regret"), ("bound", "bound")):
+    against = "best member" if compared(rows)[0] == "best_member_loss" else "best fixed weights"
+    for key, label in (("regret", f"regret to {against}"), ("bound", "bound")):
         if last.get(key) is not None and np.isfinite(last[key]):
             facts.append((label, number(last[key]).rstrip(".")))
     caption = "Each example is predicted before its label is seen."
     if last.get("regret") is not None:
-        against = "its best member" if compared(rows)[0] == "best_member_loss" else "the best fixed weights"
-        caption += f" The shaded area is the regret: what learning on the way has cost against {against}."
+        caption += f" The shaded area is the regret: what learning on the way has cost against the {against}."
     return Story(
         title=f"{told['target']} from {source.rpartition('/')[2]}",
         lead=f"{told['learner']}, learned row by row.",
