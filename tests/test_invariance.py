@@ -186,6 +186,8 @@ def test_columns_that_nearly_repeat_others(apart, level):
     spread = quietly(Z[:, 1:], y > 0, "logistic", tol=1e-9).certificate.primal
     proof = quietly(X, y > 0, "logistic").certificate
     assert not (proof.proven and proof.primal > spread * (1 + 2e-6))
+    corners = quietly(X, y, "absolute")
+    assert not [check for check in tl.verify(corners, (X, y)).checks if not check.held]
     model = tl.Lasso(alpha=1e-3).fit(X, y)
     assert model.certificate_.dual <= objective(X, y, model.coef_, 1e-3)
 

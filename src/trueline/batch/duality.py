@@ -141,11 +141,13 @@ def _finished(risk: Risk, point: Point, ca: np.ndarray, z: np.ndarray, moved: fl
     """
     zero = risk.penalty.free | risk.penalty.unbalanced(point.theta, z)
     left = np.abs(z[zero])
-    # More than rounding may not be left: where columns nearly repeat others, little is worth much. Slopes carry
-    # rounding of the size of what they are differences of, which the curvatures show.
+    # More than rounding may not be left: where columns nearly repeat others, little is worth much. Slopes of the loss
+    # carry rounding of the size of what they are differences of, which the curvatures show.
     steep = mean_square(ca, risk.c)
-    room = summing_error(len(ca)) * math.sqrt(steep) * column_widths(risk.design)[zero]
-    if (left > room + 1e-14 * float(point.curvature.sum()) + 1e-300).any():
+    room = summing_error(len(ca)) * math.sqrt(steep) * column_widths(risk.design)[zero] + 1e-300
+    if getattr(risk.loss, "smooth", False):
+        room += 1e-14 * float(point.curvature.sum())
+    if (left > room).any():
         return NO_DUAL
     z[zero] = 0.0
     factor = risk.penalty.shrink(z)
@@ -237,7 +239,7 @@ def _balanced(risk: Risk, point: Point, ca: np.ndarray) -> tuple[np.ndarray, np.
         moved[free] += np.abs(move)
         if left_out is not None and 0 < left_out.shape[1] <= MOST_WEAK and len(free) * design.n <= MOST_WRITTEN:
             weak = WeakDirections.of(risk, metric, free, left_out) if weak is None else weak
-            along = (weak.images.T @ ca) / weak.values
+            along = solve_symmetric(weak.matrix, weak.images.T @ ca)
             shift = shift - weak.images @ along
             moved[free] += np.abs(weak.vectors @ along)
         # In the last digits a step can only hurt; before that it removes all but rounding.
@@ -255,15 +257,16 @@ class WeakDirections(NamedTuple):
 
     vectors: np.ndarray
     images: np.ndarray  # their scores
-    values: np.ndarray  # the squares of these in the metric
+    matrix: np.ndarray  # the products of these in the metric
 
     @classmethod
     def of(cls, risk: Risk, metric: np.ndarray, free: np.ndarray, left_out: np.ndarray) -> WeakDirections:
         images = risk.design.dense_columns(free) @ left_out  # columns are shifted before they are multiplied
         room = ROWS_ROUND * UNIT * float(np.abs(left_out).sum(axis=0).max())
-        values, turn = dense.eigh(images.T @ (metric[:, None] * images))
-        keep = values > float(metric.sum()) * room * room
-        return cls(left_out @ turn[:, keep], images @ turn[:, keep], values[keep])
+        values, turn = dense.eigh(images.T @ (risk.c[:, None] * images))
+        turn = turn[:, values > room * room] / np.sqrt(values[values > room * room])
+        images = images @ turn
+        return cls(left_out @ turn, images, images.T @ (metric[:, None] * images))
 
 
 def _solve(

@@ -321,6 +321,8 @@ def advised(
             "decrement": "the decrement is small but the gap is not: lower tol or stop='gap'",
         }.get(outcome.reason, "loosen tol")
         reached = f"ended with a relative gap of {certificate.relative_gap:.2g} above the tolerance {tol:g}"
+        if certificate.gap < 0.0:
+            reached = "ended with an objective that rounding has put below its bound"
         if stop != "gap" and outcome.reason != stop:
             reached = f"ended before stop={stop!r} was met at tol={tol:g}"
         text = f"{method!r} {reached}; {remedy}"

@@ -1,7 +1,7 @@
 """Lasso, ElasticNet, LassoCV, ElasticNetCV, lasso_path: sparse linear regression with a duality gap on every solution.
 
-Parameters mean what they mean in scikit-learn. ``tol`` is the largest relative duality gap, as a part of the
-objective, that counts as proven. The solver is exact active-set Newton on the right route (trueline.batch.lasso), so
+Parameters mean what they mean in scikit-learn. ``tol`` is the largest relative duality gap (as
+``certificates.optimality`` defines it) that is solved to. The solver is exact active-set Newton on the right route (trueline.batch.lasso), so
 ``precompute``, ``selection``, ``random_state``, ``copy_X`` and ``n_jobs`` are accepted and have nothing to do: X is never
 copied whole or changed. ``max_iter`` bounds the rounds that a penalty may take on a sparse table.
 """
@@ -132,7 +132,7 @@ class ElasticNet(MultiOutputMixin, SparseLinear):
         As in scikit-learn. The solution does not depend on where it starts; on wide and sparse tables ``warm_start``
         saves reads of the table while penalties fall.
     tol : float
-        The largest relative duality gap (gap over objective) that counts as proven.
+        The largest relative duality gap that is solved to, and that counts as proven if it is at most 1e-6.
     max_iter : int
         Rounds that a penalty may take on a sparse table; elsewhere the active set ends by itself.
     precompute, copy_X, random_state, selection

@@ -11,9 +11,10 @@ FLOOR = 1e-16
 
 
 def relative_gaps(solution: Any) -> np.ndarray:
-    """The gap of each line of the trace over the final objective, not below what rounding can show."""
-    scale = max(abs(solution.certificate.primal), 1e-300)
-    return np.maximum(np.array([step.gap for step in solution.trace]) / scale, FLOOR)
+    """The gap of each line of the trace by the final certificate's yardstick, not below what rounding can show."""
+    proof = solution.certificate
+    share = proof.relative_gap / proof.gap if 0.0 < proof.gap < np.inf else 1.0 / max(abs(proof.primal), 1e-300)
+    return np.maximum(np.array([step.gap for step in solution.trace]) * share, FLOOR)
 
 
 def draw(solutions: Mapping[str, Any], path: Any = None, *, title: str = "") -> Any:
