@@ -29,7 +29,7 @@ from .verify_losses import round_corner
 EPS = float(np.finfo(float).eps)
 LARGEST_MATRIX = 1500  # parameters up to which Newton's matrix is factored; beyond, conjugate gradients
 CLOSE = 1e-9  # of the scale: a bound that needs no better
-SMOOTH_STEPS, CORNER_STEPS = 30, 12
+SMOOTH_STEPS, CORNER_STEPS = 30, 30
 ROUNDINGS = tuple(10.0**-k for k in range(1, 9))  # of the mean loss: how far corners are rounded off, one after another
 
 
@@ -248,9 +248,29 @@ class Search:
         sup, best = self.conjugate(u, l1, l2, low, high)
         inflated = [self.conjugate(u + sign * noise, l1, l2, low, high)[0] for sign in (-1.0, 1.0)]
         gap += float(np.maximum(value + sup, 0.0).sum())
-        rounding += float(np.maximum(np.maximum(*inflated) - sup, 0.0).sum()) + noise * float(np.abs(w).sum())
+        outside = np.maximum(np.maximum(*inflated) - sup, 0.0)
+        charge = float(outside.sum())
+        if charge > CLOSE * self.scale:
+            charge = min(charge, self.charge_by_scores(np.flatnonzero(alone)[outside.any(axis=1)], noise))
+        rounding += charge + noise * float(np.abs(w).sum())
         rounding += 4.0 * EPS * float((np.abs(u * w) + np.abs(u * best)).sum())
         return gap, rounding
+
+    def charge_by_scores(self, held: Rows, noise: float) -> float:
+        """What rounding of u can cost over weights of these columns whose scores lie within a radius, as for free ones.
+
+        A light L1 penalty bounds weights by far more than they are: Σ e·w ≤ ‖e‖/σ·‖scores‖, σ the least length that a
+        combination of the columns has.
+        """
+        at = self.at
+        if len(held) > LARGEST_MATRIX:
+            return math.inf
+        columns = at.columns[:, np.r_[np.arange(at.free), held]]
+        least = float(np.linalg.eigvalsh((columns * self.problem.c[:, None]).T @ columns)[0])
+        if least <= 1e-10:
+            return math.inf
+        sizes = np.maximum(np.abs(at.stated), np.abs(self.weights))[np.r_[np.arange(at.free), held]]
+        return noise * math.sqrt(columns.shape[1] / least) * (2.0 * float(sizes.sum()) + self.target)
 
     @staticmethod
     def conjugate(u: Rows, l1: Rows, l2: Rows, low: Rows, high: Rows) -> tuple[Rows, Rows]:

@@ -26,7 +26,7 @@ FIELDS = {
     "class_factors", "positive", "bounded", "lower", "upper", "groups", "offset", "standardise",
     "tolerance",  # the solver's; the verifier has its own
 }  # fmt: skip
-LARGEST_SPAN = 500  # columns up to which a combination of them may be the constant; beyond, one of them
+LARGEST_SPAN = 500  # columns up to which any combination of them may be the constant; beyond, one of them or their sum
 L1_SHARES: dict[str, float | None] = {
     "none": 0.0, "l2": 0.0, "l1": 1.0, "nonnegative": 1.0, "box": 0.0, "group_l1": 0.0, "elastic_net": None,
 }  # fmt: skip
@@ -83,14 +83,22 @@ class Problem:
         """Whether some combination of the columns is 1 in every row, so that the best constant is within reach."""
         if self.constant:
             return True
-        if len(self.length) > LARGEST_SPAN:
-            return bool(((np.ptp(self.columns, axis=0) == 0.0) & (self.columns[0] != 0.0)).any())
+        whole = self.columns @ self.length  # the sum of the columns as they came
+        if any(_is_constant(column) for column in (*self.columns.T, whole)):
+            return True
+        if len(self.length) > min(LARGEST_SPAN, len(self.columns)):  # beyond, any target is a combination
+            return False
         gram = (self.columns * self.c[:, None]).T @ self.columns
         nearest = np.linalg.lstsq(gram, self.c @ self.columns, rcond=1e-12)[0]
-        return bool(np.abs(self.columns @ nearest - 1.0).max() <= 1e-6)  # a yardstick needs no more digits
+        return _is_constant(self.columns @ nearest) and float(self.columns[0] @ nearest) > 0.5
 
     def within_bounds(self) -> bool:
         return bool(((self.lower[:, None] <= self.stated) & (self.stated <= self.upper[:, None])).all())
+
+
+def _is_constant(column: Rows) -> bool:
+    """To six digits: a yardstick needs no more."""
+    return bool(np.ptp(column) <= 1e-6 * abs(float(column[0])) and column[0] != 0.0)
 
 
 def read_problems(out: Claims, given: Given) -> list[Problem]:
@@ -132,7 +140,7 @@ def read_problems(out: Claims, given: Given) -> list[Problem]:
         targets = list(y.astype(float).reshape(len(y), -1).T)
     if len(targets) != several:
         raise DataError(f"the model has {several} targets and the rows {len(targets)}", where="y")
-    return [design.problem(said, t, weights[:, [k]], intercept[[k]], 1) for k, t in enumerate(targets)]
+    return [design.problem(said, t, weights[:, [k]], intercept[[k]], 0) for k, t in enumerate(targets)]
 
 
 def describe(said: dict[str, Any]) -> str:
@@ -257,7 +265,9 @@ class Design:
         stated = weights
         if self.constant:
             pairs = zip(intercept, weights.T, strict=True)
-            constants = [_constant(b, self.shift, w, moved) for b, w in pairs]
+            constants = np.array([_constant(b, self.shift, w, moved) for b, w in pairs])
+            if classes and self.centred:  # only differences between classes count
+                constants = constants - constants.mean()
             stated = np.vstack([constants, weights])
         first, length = int(self.constant), self.length
         raw = np.abs(stated[first:].T) @ np.hypot(length[first:], self.shift)

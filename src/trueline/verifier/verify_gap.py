@@ -16,7 +16,7 @@ from ..certificates.optimality import FLOOR, PROVEN_GAP, relative_gap
 from .dual_point import EPS, Found, find_dual_point
 from .minimised_problem import Problem, read_problems
 from .stated_claims import Check, Claims, Given, Rows, is_finite
-from .verify_losses import Squared
+from .verify_losses import Softmax, Squared
 from .verify_slopes import check_slopes
 
 
@@ -85,6 +85,8 @@ def measure(problem: Problem) -> Measured:
     sizes = float(c @ (rows + np.abs(loss.least))) + penalty + steep * problem.raw_size
     if isinstance(loss, Squared):  # may come from sums of squares of the targets
         sizes += 0.5 * float(c @ loss.y**2)
+    if isinstance(loss, Softmax):  # logarithms of sums of about 1
+        sizes += 1.0
     return Measured(problem, scores, excess, saturated, null, found, rounding_factor(len(c)) * sizes)
 
 

@@ -122,15 +122,16 @@ def newton_decrement(problem: Problem, scores: Rows, slope: Rows, pull: Rows) ->
     if H is None:
         return math.nan, math.inf
     values, vectors = np.linalg.eigh(H)
+    least = max(1e-12 * float(values[-1]), 1e-300)  # below, rounding may have made a curvature what it is
     along = (vectors.T @ g) ** 2
-    counted = values > 1e-12 * max(float(values[-1]), 1e-300)
-    if not counted.any():
-        return 0.0, float(np.linalg.norm(g))
-    decrement = math.sqrt(float((along[counted] / values[counted]).sum()))
-    unsure = math.sqrt(float((along[~counted] / np.maximum(values[~counted], 1e-300)).sum()))
+    sure = float((along[values > least] / values[values > least]).sum())
+    ridge = max(float(problem.l2.min()), 1e-300)
+    unsure = float((along[values <= least] / np.maximum(values[values <= least], ridge)).sum())
+    low, high = math.sqrt(sure), math.sqrt(sure + unsure)
     units = Units(np.zeros(len(problem.length)), problem.length)
-    noise = _gradient_room(problem, units, scores, slope) / math.sqrt(float(values[counted][0]))
-    return decrement, 1e-4 * decrement + 4.0 * noise + min(unsure, decrement + noise)
+    noise = _gradient_room(problem, units, scores, slope)
+    noise = 4.0 * noise / math.sqrt(float(values[values > least].min(initial=math.inf))) if sure else noise
+    return 0.5 * (low + high), 0.5 * (high - low) + 1e-4 * high + noise
 
 
 def _hessian(problem: Problem, scores: Rows) -> Rows | None:
