@@ -155,6 +155,8 @@ class Search:
     def newton(self, loss: Any, most: int) -> None:
         """Damped Newton's steps on a smooth objective, ``most`` at most."""
         at, c, stalled = self.at, self.problem.c, 0
+        if self.weights is not at.stated:  # scores that were added up step by step drift away from their weights
+            self.scores = self.stated_scores + at.scores(self.weights - at.stated)
         widths: Rows | None = None
         for _ in range(most):
             slope = loss.slope(self.scores)
@@ -348,8 +350,22 @@ class Search:
         step = np.zeros(used.shape)
         matrix = self.group_curvature(self.loss_curvature(loss, used), used)
         matrix[np.diag_indices(len(matrix))] += diagonal[used]
-        step[used] = solve(matrix, gradient[used])
+        found = by_cholesky(matrix, gradient[used])
+        if found is None and used.shape[1] == 1 and not self.at.groups:
+            found = self.by_rows(loss, gradient[used], diagonal[used], used[:, 0])
+        step[used] = by_eigenvectors(matrix, gradient[used]) if found is None else found
         return step
+
+    def by_rows(self, loss: Any, gradient: Rows, diagonal: Rows, used: Rows) -> Rows:
+        """The same from the rows, where columns that are nearly parallel lose their difference in the matrix."""
+        root = np.sqrt(self.problem.c * loss.curvature(self.scores))
+        rows = root[:, None] * self.at.columns[:, used]
+        triangle = np.linalg.qr(np.vstack([rows, np.diag(np.sqrt(diagonal))]), mode="r")
+        scale = np.sqrt(np.maximum((triangle * triangle).sum(axis=0), 1e-300))
+        _, lengths, turned = np.linalg.svd(triangle / scale)
+        counted = lengths > EPS * len(scale) * lengths[0]
+        turned, lengths = turned[: len(lengths)][counted], lengths[counted]
+        return turned.T @ (turned @ (gradient / scale) / lengths**2) / scale
 
     def loss_curvature(self, loss: Any, used: Rows) -> Rows:
         """Zᵀ(c∘V″)Z over the weights that are used, classes side by side."""
@@ -429,18 +445,23 @@ class Search:
             self.reached = min(self.reached, value)
 
 
-def solve(matrix: Rows, right: Rows) -> Rows:
-    """The solution of a positive semidefinite system, of least norm where it is singular."""
+def by_cholesky(matrix: Rows, right: Rows) -> Rows | None:
+    """The solution of a positive definite system; None where too few digits would be left."""
     if not len(matrix):
         return np.zeros(0)
     root = np.sqrt(np.maximum(np.diag(matrix), 1e-300))
-    scaled = matrix / root / root[:, None]
     try:
-        factor = np.linalg.cholesky(scaled)
-        if float(np.diag(factor).min()) > 1e-5:
-            return np.linalg.solve(factor.T, np.linalg.solve(factor, right / root)) / root
+        factor = np.linalg.cholesky(matrix / root / root[:, None])
     except np.linalg.LinAlgError:
-        pass
-    values, vectors = np.linalg.eigh(scaled)
+        return None
+    if float(np.diag(factor).min()) <= 1e-5:
+        return None
+    return np.linalg.solve(factor.T, np.linalg.solve(factor, right / root)) / root
+
+
+def by_eigenvectors(matrix: Rows, right: Rows) -> Rows:
+    """The solution of least norm of a positive semidefinite system."""
+    root = np.sqrt(np.maximum(np.diag(matrix), 1e-300))
+    values, vectors = np.linalg.eigh(matrix / root / root[:, None])
     counted = values > 1e-13 * max(float(values[-1]), 1e-300)
     return vectors[:, counted] @ ((vectors[:, counted].T @ (right / root)) / values[counted]) / root
