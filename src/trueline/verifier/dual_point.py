@@ -30,7 +30,9 @@ EPS = float(np.finfo(float).eps)
 LARGEST_MATRIX = 1500  # parameters up to which Newton's matrix is factored; beyond, conjugate gradients
 CLOSE = 1e-9  # of the scale: a bound that needs no better
 SMOOTH_STEPS, CORNER_STEPS = 30, 30
-ROUNDINGS = tuple(10.0**-k for k in range(1, 9))  # of the mean loss: how far corners are rounded off, one after another
+ROUNDINGS = tuple(
+    10.0**-k for k in range(1, 11)
+)  # of the mean loss: how far corners are rounded off, one after another
 
 
 @dataclasses.dataclass(frozen=True)
