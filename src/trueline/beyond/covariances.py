@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from .. import dense
+from ..certificates.likelihood import CORRELATED, FLAT
 from ..modelfile import Array, whole_numbers
 from .gaussians import BLOCK, HALF_LOG_2PI, Gaussian, by_blocks, divided
 
@@ -46,6 +47,16 @@ def whitening(cov: np.ndarray) -> tuple[np.ndarray, float]:
     return dense.solve_triangular(root, np.eye(len(root)), lower=True), -np.log(
         np.diag(root)
     ).sum() - HALF_LOG_2PI * len(root)
+
+
+def log_determinant(cov: np.ndarray, mean: np.ndarray) -> float:
+    """log det Σ; −∞ where a column is constant or a combination of others, but for rounding."""
+    variance = np.diagonal(cov)
+    if (variance <= FLAT**2 * (mean**2 + variance)).any():
+        return -np.inf
+    unit = np.sqrt(variance)
+    values = dense.eigh(cov / unit / unit[:, None])[0]
+    return float(np.log(values).sum() + np.log(variance).sum()) if values[0] > CORRELATED else -np.inf
 
 
 class Covariant(Gaussian):
@@ -165,7 +176,7 @@ class Covariant(Gaussian):
         floor = self.floor(wide)
         mean = np.array([np.where(s[0] > 0, s[1], middle) for s in start]).reshape(groups, d)
         cov = np.array([np.diag(wide + floor) for _ in range(groups)]).reshape(groups, d, d)
-        self.trace = ()
+        self.trace, self.converged = (), self.closed
         if not pool:
             return mean, cov + ridge
         for _ in range(1 if self.closed else STEPS):
@@ -173,6 +184,7 @@ class Covariant(Gaussian):
             if not self.closed:
                 self.trace = (*self.trace, sum(p[3] for p in parts))
                 if len(self.trace) > 1 and self.trace[-1] - self.trace[-2] <= 1e-10 * (1 + abs(self.trace[-1])):
+                    self.converged = True
                     break
             mean = np.array([p[1] if p[0] > 0 else mean[c] for c, p in enumerate(parts)])
             if self.shared:
@@ -256,9 +268,9 @@ class Covariant(Gaussian):
             n = np.array([p[0] for p in parts])
             scatters = [sum(p[2] for p in parts) / n.sum()] * self.groups if self.shared else [p[2] / max(p[0], 1e-300) for p in parts]  # fmt: skip
             top = 0.0
-            for count, scatter in zip(n, scatters):
-                sign, log = dense.slogdet(2 * np.pi * scatter)
-                top += -0.5 * count * ((log if sign > 0 else -np.inf) + len(self.columns)) if count > 0 else 0.0
+            for count, scatter, part in zip(n, scatters, parts):
+                log = log_determinant(scatter, part[1]) + len(self.columns) * np.log(2 * np.pi)
+                top += -0.5 * count * (log + len(self.columns)) if count > 0 else 0.0
         return here, float(top)
 
     def sufficient(self, values: np.ndarray) -> np.ndarray:

@@ -284,8 +284,13 @@ class DensityModel:
             advice = f"a stationary point only, in {'; '.join(unproven)}: EM does not prove the largest peak"
         if flat:
             assumptions.append(Assumption("every variance is positive", False, remedy="drop constant columns"))
-            advice = f"a column is constant in some class ({'; '.join(flat)}): its likelihood has no maximum; drop it or raise var_smoothing"
-        status = Status.DEGENERATE if flat else Status.NOT_PROVEN if unproven else Status.PROVEN
+            advice = (
+                f"a column is constant, or a combination of others, in some class ({'; '.join(flat)}): its likelihood has no "
+                "maximum; drop it or raise var_smoothing"
+            )
+        climbed = rising and all(part.converged for part in self.parts if not part.closed)
+        status = Status.STATIONARY if unproven and climbed else Status.NOT_PROVEN if unproven else Status.PROVEN
+        status = Status.DEGENERATE if flat else status
         return LikelihoodCertificate(
             status=status, assumptions=tuple(assumptions), advice=advice, rows=float(self.rows.sum()),
             log_likelihood=float(here), maximum=float(top), gap=float(top - here), iterations=steps, monotone=rising,

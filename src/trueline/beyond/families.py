@@ -35,6 +35,7 @@ class Family:
     name: ClassVar[str] = ""
     additive: ClassVar[tuple[str, ...]] = ("weight", "total")
     closed: ClassVar[bool] = True  # the maximum of the likelihood is a formula
+    converged: bool = True  # of EM, where it is not: the climb ended before its last step
 
     def __init__(self, columns: tuple[int, ...], labels: tuple[str, ...], groups: int, alpha: float) -> None:
         self.columns, self.labels, self.alpha = columns, labels, alpha

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from ..certificates.likelihood import FLAT
 from ..modelfile import Array
 from ..threads import get_threads, one_blas_thread, spread
 from .families import Family
@@ -182,6 +183,7 @@ class Gaussian(Family):
     def likelihoods(self) -> tuple[float, float]:
         n, scatter, variance = self.stats["weight"], self.stats["scatter"], self.fitted[1]
         best = divided(scatter, n)
+        best = np.where(best <= FLAT**2 * (self.stats["mean"] ** 2 + best), 0.0, best)
         with np.errstate(divide="ignore", invalid="ignore"):
             here = np.where(n > 0, -0.5 * (n * np.log(2 * np.pi * variance) + scatter / variance), 0.0)
             top = np.where(n > 0, -0.5 * n * (np.log(2 * np.pi * best) + 1), 0.0)

@@ -19,7 +19,7 @@ import numpy as np
 
 from .. import dense
 from ..certificates.certificate import Assumption, Status, from_dict
-from ..certificates.optimality import KernelCertificate
+from ..certificates.optimality import PROVEN_GAP, KernelCertificate, relative_gap
 from ..errors import DataError, UsageError
 from ..modelfile import Array
 from ..online.saving import describe, rebuild
@@ -178,12 +178,12 @@ def _exact(
     certificate = _certificate(
         0.5 * float(w @ rest**2) + 0.5 * alpha * float(coef @ scores),
         0.5 * float(miss @ miss),
-        float(np.linalg.norm(miss)),
         float(np.abs(rest - alpha * c / root).max()) / max(float(np.abs(y).max()), 1e-300),
         float(np.average(residuals**2, weights=w)),
         f"all {len(X)} rows' terms",
         _positive(shape, K),
         tol,
+        0.5 * float(w @ (y - (w @ y / w.sum() if fit_intercept else 0.0)) ** 2),
     )
     return KernelModel(shape, "exact", X, coef, intercept, float(alpha), certificate, residuals, tried=tried)
 
@@ -315,28 +315,43 @@ def _features(
     def store(a: int, these: np.ndarray, those: np.ndarray) -> None:
         rest[a : a + BLOCK], left[a : a + BLOCK] = these[:, 0], those[:, 0]
 
-    slope = second_reading(np.array([float(alpha)]), store)[:, 0]
-    theta = g / (np.maximum(values, 0.0) + alpha)
-    miss = slope - alpha * theta
-    primal = 0.5 * float(w @ rest**2) + 0.5 * alpha * float(theta @ theta)
-    certificate = _certificate(
-        primal, 0.5 * float(miss @ miss) / alpha, float(np.linalg.norm(miss)),
-        float(np.abs(miss).max()) / max(float(np.abs(g).max()), 1e-300), float(w @ left**2) / total, scope, True, tol,
-    )  # fmt: skip
-    theta = turn @ theta
+    second_reading(np.array([float(alpha)]), store)
+    turned = g / (np.maximum(values, 0.0) + alpha)
+    theta = turn @ turned
     made.coef = theta if whiten is None else whiten @ theta
-    made.intercept, made.alpha, made.certificate = level - float(middle @ theta), float(alpha), certificate
+    made.intercept, made.alpha = level - float(middle @ theta), float(alpha)
+    # What is certified is the function that predicts, with its coefficients as they are stored.
+    slope = np.zeros(size)
+    for a in starts:
+        rest[a : a + BLOCK] = y[a : a + BLOCK] - made.predict(X[a : a + BLOCK])
+        slope += ((block(a) - middle) @ turn).T @ (w[a : a + BLOCK] * rest[a : a + BLOCK])
+    miss = slope - alpha * turned
+    shift = float(w @ rest) / total if fit_intercept else 0.0
+    made.certificate = _certificate(
+        0.5 * float(w @ rest**2) + 0.5 * alpha * float(turned @ turned),
+        0.5 * float(miss @ miss) / alpha + 0.5 * total * shift**2,
+        float(np.linalg.norm(miss)) / max(float(np.linalg.norm(g)), 1e-300),
+        float(w @ left**2) / total, scope, True, tol, 0.5 * float(w @ (y - level) ** 2), alpha,
+    )  # fmt: skip
     made.residuals, made.tried = left, tried
     return made
 
 
 def _certificate(
-    primal: float, gap: float, steep: float, residual: float, left: float, scope: str, positive: bool, tol: float
+    primal: float,
+    gap: float,
+    residual: float,
+    left: float,
+    scope: str,
+    positive: bool,
+    tol: float,
+    null: float,
+    curvature: float = 1.0,
 ) -> KernelCertificate:
     if not math.isfinite(primal):
         raise DataError("the kernel values overflow; scale the columns or use a smaller gamma or degree", where="X")
-    relative = gap / primal if primal > 0.0 else 0.0
-    proven = positive and relative <= tol
+    relative = relative_gap(gap, primal, null, 0.0)
+    proven = positive and relative <= min(tol, PROVEN_GAP)
     advice = ""
     if not positive:
         advice = "the kernel is not an inner product on these rows, so the objective has no such minimum"
@@ -349,6 +364,6 @@ def _certificate(
         assumptions=(
             Assumption("the kernel is an inner product", positive, remedy="use a built-in kernel or another callable"),
         ),
-        advice=advice, primal=primal, dual=primal - gap, gap=gap, relative_gap=relative, gradient_norm=steep,
+        advice=advice, primal=primal, dual=primal - gap, gap=gap, relative_gap=relative, gradient_norm=math.sqrt(2.0 * gap * curvature),
         scope=scope, residual=residual, leave_one_out=left,
     )  # fmt: skip

@@ -207,7 +207,7 @@ class Mixture(Histogram):
         left = (self.low + np.arange(self.length)) * self.width
         shares = np.full((self.groups, self.parts), 1.0 / self.parts)
         means, variances = np.zeros_like(shares), np.ones_like(shares)
-        self.trace = ()
+        self.trace, self.converged = (), True
         whole = self.pooled().stats
         for c in range(self.groups):
             own = {k: v[c] for k, v in self.stats.items()}
@@ -219,6 +219,7 @@ class Mixture(Histogram):
             within = np.maximum(own["squares"][used] / n - (mean - left[used]) ** 2, 0.0)
             runs = [self.climb(n, mean, within, split) for split in (False, True)]
             shares[c], means[c], variances[c], trace = max(runs, key=lambda run: run[3][-1])
+            self.converged = self.converged and len(trace) < STEPS
             self.trace = (*self.trace, *trace) if self.groups == 1 else (*self.trace, trace[-1])
         return shares, means, variances
 
@@ -240,8 +241,8 @@ class Mixture(Histogram):
             weight = np.exp(log - top)
             size = weight.sum(axis=1, keepdims=True)
             trace.append(float(n @ (top + np.log(size))[:, 0]))
-            if len(trace) > 1 and trace[-1] - trace[-2] <= 1e-9 * total:
-                break
+            if len(trace) == STEPS or (len(trace) > 1 and trace[-1] - trace[-2] <= 1e-9 * total):
+                break  # with the parameters that this bound is of
             weight *= n[:, None] / size
             mass = weight.sum(axis=0)
             share = mass / total

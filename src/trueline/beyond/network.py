@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from ..certificates.certificate import Assumption, Status, from_dict
-from ..certificates.optimality import StationaryCertificate
+from ..certificates.optimality import StationaryCertificate, network_status
 from ..errors import DataError, UsageError
 from ..modelfile import Array
 from ..online import inputs
@@ -198,8 +198,9 @@ class NetworkModel:
         """How flat it is here."""
         value, slope = self.gradient(X, y, c)
         told = {} if start is None else {"start_loss": start[0], "start_gradient_norm": float(np.linalg.norm(start[1]))}
+        status = network_status(value, float(np.linalg.norm(slope)), float(np.linalg.norm(self.theta)))
         return StationaryCertificate(
-            status=Status.NOT_PROVEN,
+            status=status,
             assumptions=(
                 Assumption("the objective is convex", False, remedy="a linear or kernel model has a proven optimum"),
             ),

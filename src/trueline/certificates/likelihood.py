@@ -2,7 +2,8 @@
 
 A density's log-likelihood and the family's maximum come from the sufficient statistics, so no row is read again. For
 exponential families the maximum is known in closed form, and ``gap = maximum − log_likelihood`` is what smoothing
-costs on the training rows; a mixture's or a Gaussian's with missing values is a stationary point of EM.
+costs on the training rows; a mixture's or a Gaussian's with missing values is a stationary point of EM. A column that is
+constant, or a combination of others, has a density without a maximum: the result is degenerate.
 
 A fit by reweighting may only improve at each step: ``before`` and ``after`` hold the objective around every step at
 that step's own scale (robust regression: Σρ(r/s) with s fixed during the step, to be made small; mixtures: the
@@ -22,6 +23,8 @@ from .optimality import PROVEN_GAP, relative_gap
 
 ROUNDING = 1e-10
 STATIONARY = 1e-2  # the steepest slope, as a correlation or a part of a row's log-likelihood, that is called none
+FLAT = 1e-14  # a standard deviation of this part of the largest value is rounding: the column is constant
+CORRELATED = 1e-13  # a correlation matrix whose least eigenvalue is no larger is singular
 SCALE_ERROR = 1e-2  # how far a scale may be from that of the residuals it is said to be of
 
 

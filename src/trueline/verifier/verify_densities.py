@@ -1,0 +1,128 @@
+"""Densities and the classes made of them: parameters recomputed from the rows, not read from the model.
+
+The log-densities that the model gives to the rows must be those of the recomputed parameters; their sum is the
+log-likelihood, and the family's maximum is a formula of the same sums. Mixtures and covariances with missing values
+have no formula: the model's parameters are taken, and a further step of EM shows whether they are stationary. What a
+model was told, not what it learned, is stated: priors that were given, the lattice of a histogram, a calibration.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from ..certificates.certificate import Status
+from ..certificates.likelihood import STATIONARY
+from .agreement import EPS, same_predictions, same_status
+from .family_densities import FAMILIES, Family, Groups
+from .stated_claims import Claims, Rows, is_finite
+
+ONE_PEAK, POSITIVE = "the likelihood has one peak", "every variance is positive"
+
+
+def density(out: Claims, record: Any, proof: Any, X: Rows, y: Rows, weights: Rows) -> None:
+    """One density of all rows."""
+    groups = Groups(weights, np.zeros(len(X), dtype=np.int64), 1)
+    _likelihood(out, record, X, groups, 0.0)
+
+
+def generative(out: Claims, record: Any, proof: Any, X: Rows, y: Rows, weights: Rows) -> None:
+    """A density a class, the weights of the classes, and the posteriors that the model predicts by."""
+    if record.own is not None:
+        raise NotImplementedError("densities of entities")
+    classes = list(record.classes)
+    labels = y.tolist()
+    counted = {label for label, weight in zip(labels, weights.tolist(), strict=True) if weight > 0.0}
+    complete = len(set(classes)) == len(classes) and counted <= set(classes)
+    out.holds("classes", tuple(sorted(counted, key=str)), complete, "every label in the rows, each once")
+    if not complete:
+        out.covered |= set(proof.checked)
+        return
+    place = {label: k for k, label in enumerate(classes)}
+    index = np.array([place.get(label, 0) for label in labels], dtype=np.int64)
+    groups = Groups(weights, index, len(classes))
+    counts = groups.totals(np.ones(len(X)))
+    share = counts / counts.sum()
+    prior = float(np.where(counts > 0.0, counts * np.log(np.where(counts > 0.0, share, 1.0)), 0.0).sum())
+    scores, room = _likelihood(out, record.density, X, groups, prior)
+    given = share if record.priors is None else np.asarray(record.priors, dtype=float)
+    proper = given.shape == share.shape and bool((given >= 0.0).all()) and abs(float(given.sum()) - 1.0) <= 1e-6
+    out.holds("priors", tuple(given.tolist()), proper, "the rows' shares" if record.priors is None else "as given")
+    seen = weights > 0.0
+    _posteriors(out, record, X[seen], (scores + np.log(given))[seen], room[seen])
+
+
+def _posteriors(out: Claims, record: Any, X: Rows, joint: Rows, room: Rows) -> None:
+    """The model's posteriors are Bayes' rule on what was recomputed, with its calibration where it has one."""
+    tau, shift = record.temper if record.calibrated else (1.0, 0.0)
+    note = f"posteriors; the calibration τ = {tau:.4g} is the model's own" if record.calibrated else "posteriors"
+    scores = tau * joint + shift
+    p = np.exp(scores - scores.max(axis=1, keepdims=True))
+    p = p / p.sum(axis=1, keepdims=True)
+    # A change of the scores by e changes no posterior by more than e times it.
+    allowed = (2.0 * tau * room.max(axis=1, keepdims=True) + 64.0 * EPS) * np.maximum(p, 1e-300) + 1e-300
+    allowed = allowed * (1.0 + 1e-3) + 4.0 * EPS * np.abs(scores).max(axis=1, keepdims=True) * p
+    same_predictions(out, record.posterior(list(X.T)), p, np.where(np.isfinite(allowed), allowed, 1.0), note)
+
+
+def _likelihood(out: Claims, model: Any, X: Rows, groups: Groups, prior: float) -> tuple[Rows, Rows]:
+    """All parts of a table's density: scores, sums, maximum and status; (scores, rounding) come back."""
+    columns = sorted(column for part in model.parts for column in part.columns)
+    if columns != list(range(X.shape[1])) or model.groups != groups.count:
+        raise ValueError("the densities do not cover the columns of the rows, each once")
+    families: list[tuple[str, Family]] = []
+    for part in model.parts:
+        several = part.name in ("gaussian", "full")
+        values = X[:, list(part.columns)] if several else X[:, part.columns[0]]
+        families.append((part.name, FAMILIES[part.name](part, values, groups)))
+    scores = np.sum([family.scores for _, family in families], axis=0)
+    room = np.sum([family.room for _, family in families], axis=0)
+    table = list(X.T)
+    seen = groups.weights > 0.0
+    told = np.asarray(model.scores(table), dtype=float)
+    held = told.shape == scores.shape and bool((np.abs(told - scores)[seen] <= room[seen]).all())
+    out.holds("log-densities", float(np.abs(told - scores)[seen].max()) if told.shape == scores.shape else None, held,
+              "of every row and group, largest difference")  # fmt: skip
+    counts = groups.totals(np.ones(len(X)))
+    sums = (64.0 + math.sqrt(len(X))) * EPS * float(counts.sum())
+    out.equals("rows", float(counts.sum()), sums)
+    claimed = np.asarray(out.proof.effective_counts, dtype=float)
+    same = claimed.shape == counts.shape and bool((np.abs(claimed - counts) <= sums).all())
+    out.holds("effective_counts", tuple(counts.tolist()), same, "the weight of each group")
+    total = prior + sum(family.log_likelihood for _, family in families)
+    total_room = sum(family.likelihood_room for _, family in families) + (64.0 + len(X) ** 0.5) * EPS * abs(prior)
+    out.equals("log_likelihood", total, total_room + 8.0 * EPS * abs(total))
+    _maximum(out, families, prior, total_room)
+    return scores, room
+
+
+def _maximum(out: Claims, families: list[tuple[str, Family]], prior: float, room: float) -> None:
+    """The family's maximum, the distance from it, and what that makes of the result."""
+    proof = out.proof
+    open_ended = [family for _, family in families if family.maximum is None]
+    flat = any(family.maximum == math.inf for _, family in families)
+    edge = any(family.edge for _, family in families)
+    claimed_flat = proof.maximum == math.inf
+    out.assumption(ONE_PEAK, not open_ended)
+    if not edge:
+        out.assumption(POSITIVE, not flat)
+    if open_ended:
+        out.absent("maximum", "gap")
+    elif flat or (edge and claimed_flat):
+        out.holds("maximum", math.inf, claimed_flat, "the likelihood has none")
+        out.holds("gap", math.inf, proof.gap == math.inf)
+        flat = True
+    else:
+        most = prior + sum(family.maximum or 0.0 for _, family in families)
+        # At the maximum the likelihood is as flat as it gets: its rounding is at most that of the likelihood itself.
+        wide = math.inf if edge else 4.0 * room + 64.0 * EPS * abs(most)
+        out.equals("maximum", most, wide)
+        size = 4.0 * EPS * (abs(proof.maximum) + abs(proof.log_likelihood)) if is_finite(proof.maximum) else 0.0
+        out.equals("gap", proof.maximum - proof.log_likelihood, size)
+    steepest = max((family.steepest for family in open_ended), default=0.0)
+    status = Status.STATIONARY if open_ended and steepest <= STATIONARY else Status.PROVEN
+    status = Status.NOT_PROVEN if open_ended and steepest > STATIONARY else status
+    note = f"a further step of EM would go {steepest:.2g}" if open_ended else ""
+    same_status(out, Status.DEGENERATE if flat else status, note)

@@ -1,0 +1,177 @@
+"""Kernel ridge regression: ½Σw(y − f)² + ½α‖f‖² at its minimum over the functions that the model can be.
+
+f(x) = b + Σ c_i K(x, x_i). With all rows as points any c with 1·c = 0 is a dual point, and weak duality bounds the
+distance to the minimum by ½Σ w(r − αc/w)². With landmarks or random features f is linear in finitely many features:
+the objective is a quadratic with gradient g and Hessian H, and exactly ½gᵀH⁻¹g above its minimum.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ..certificates.certificate import Status
+from ..certificates.optimality import PROVEN_GAP, relative_gap
+from ..errors import ModelError
+from .agreement import EPS, same_predictions, same_status
+from .kernel_matrices import is_inner_product, kernel_matrix
+from .stated_claims import Claims, Rows
+
+KEPT = 2e-12  # directions of the landmarks' span below this part of the largest are none for certain
+INNER_PRODUCT = "the kernel is an inner product"
+
+
+class Expansion(NamedTuple):
+    """The model on its rows: features, their inner products, residuals, and what rounding may do to a row's score.
+
+    ``own`` is the rounding of the numbers here, with sums in extended precision; ``room`` that of the model's.
+    """
+
+    features: Rows
+    products: Rows
+    residual: Rows
+    own: Rows
+    room: Rows
+
+
+def kernel_ridge(out: Claims, record: Any, proof: Any, X: Rows, y: Rows, weights: Rows) -> None:
+    """The objective, its distance from the minimum, the leave-one-out error, and the predictions of the model."""
+    counted = weights > 0.0
+    rows, target, w, alpha = X[counted], y[counted].astype(float), weights[counted], float(record.alpha)
+    if not 0.0 < alpha < math.inf or record.form not in ("exact", "nystrom", "random_features"):
+        raise ModelError(f"alpha is {alpha} and the form {record.form!r}: no kernel ridge has these", where="model")
+    model = _expansion(record, rows, target)
+    fitted = target - model.residual
+    same_predictions(out, record.predict(X)[counted], fitted, model.room)
+    norm = float(record.coef @ model.products @ record.coef)
+    primal = 0.5 * float(w @ model.residual**2) + 0.5 * alpha * norm
+    norm_room = (len(record.coef) + 2) * EPS * float(np.abs(record.coef) @ np.abs(model.products) @ np.abs(record.coef))
+    primal_room = float(w @ (np.abs(model.residual) * model.room + model.room**2)) + alpha * norm_room
+    primal_room += len(w) * EPS * primal
+    out.equals("primal", primal, primal_room)
+    if record.form == "exact":
+        positive = is_inner_product(record.shape, model.features)
+        gap, gap_own, gap_room = _dual_gap(out, record, target, w, alpha, model)
+    else:
+        positive = is_inner_product(record.shape, model.products)
+        gap, gap_own, gap_room = _quadratic_gap(out, record, target, w, alpha, model)
+    out.assumption(INNER_PRODUCT, positive)
+    _gap_claims(out, record, primal, primal_room, gap, gap_room)
+    null = 0.5 * float(w @ (target - _level(record, target, w)) ** 2)
+    relative = relative_gap(gap + gap_own, primal, null, 0.0)
+    claimed = relative_gap(float(proof.gap), float(proof.primal), null, 0.0)
+    out.equals("relative_gap", claimed, 1e-9 * claimed)
+    found = Status.NOT_PROVEN if relative > PROVEN_GAP else Status.PROVEN
+    same_status(out, found if positive else Status.VOID)
+
+
+def _level(record: Any, target: Rows, w: Rows) -> float:
+    """The best constant, where the model has one."""
+    return float(w @ target / w.sum()) if record.intercept != 0.0 else 0.0
+
+
+def _expansion(record: Any, rows: Rows, target: Rows) -> Expansion:
+    coef, constant = record.coef, float(record.intercept)
+    if record.form == "exact" and not np.array_equal(record.points, rows):
+        raise ModelError("the points of the expansion are not the training rows", where="model")
+    if record.form == "random_features":
+        if record.phases is None or len(record.phases) != len(coef):
+            raise ModelError("random features without a phase each are none", where="model")
+        angle = rows @ record.points.T + record.phases
+        size = math.sqrt(2.0 / len(coef))
+        features, products = np.cos(angle) * size, np.eye(len(coef))
+        turned = np.abs(rows) @ np.abs(record.points).T + np.abs(record.phases)
+        rounding = np.minimum((rows.shape[1] + 2) * EPS * turned + 2.0 * EPS, 2.0) * size
+        entries = 4.0 * EPS * np.ones_like(angle) * size  # the features are what was computed here
+    else:
+        features, entries, rounding = kernel_matrix(record.shape, rows, record.points)
+        products = features if record.form == "exact" else kernel_matrix(record.shape, record.points, record.points)[0]
+    residual = target - np.longdouble(constant) - np.asarray(features, dtype=np.longdouble) @ coef
+    sums = np.abs(features) @ np.abs(coef) + abs(constant) + np.abs(target)
+    room = rounding @ np.abs(coef) + (len(coef) + 4) * EPS * sums
+    long = float(np.finfo(np.longdouble).eps)
+    own = entries @ np.abs(coef) + (len(coef) + 4) * long * sums + EPS * np.abs(residual).astype(float)
+    return Expansion(features, products, residual.astype(float), own, room)
+
+
+def _dual_gap(
+    out: Claims, record: Any, target: Rows, w: Rows, alpha: float, model: Expansion
+) -> tuple[float, float, float]:
+    """Weak duality with the expansion itself as the dual point; and leave-one-out by the inverse of the system."""
+    coef, free = record.coef, record.intercept != 0.0
+    if free:
+        total = float(coef.sum())
+        balanced = abs(total) <= (len(coef) + 2) * EPS * float(np.abs(coef).sum())
+        out.holds("dual", total, balanced, "coefficients sum to 0: a dual point")
+    miss = model.residual - alpha * coef / w
+    gap = 0.5 * float(w @ miss**2)
+    gap_own, gap_room = (float(w @ (np.abs(miss) * e + 0.5 * e**2)) for e in (model.own, model.room))
+    largest = max(float(np.abs(target).max()), 1e-300)
+    out.equals("residual", float(np.abs(miss).max()) / largest, 2.0 * float(model.room.max()) / largest)
+    system = model.features + np.diag(alpha / w)
+    condition = (float(np.abs(model.features).sum(axis=1).max()) + alpha / w.min()) / (alpha / w.max())
+    if free:
+        border = np.ones((len(w), 1))
+        system = np.block([[system, border], [border.T, np.zeros((1, 1))]])
+    spread = np.diag(np.linalg.inv(system))[: len(w)]
+    left = float(np.average((coef / spread) ** 2, weights=w))
+    out.equals("leave_one_out", left, 64.0 * len(w) * EPS * condition * left)
+    return gap, gap_own, gap_room
+
+
+def _quadratic_gap(
+    out: Claims, record: Any, target: Rows, w: Rows, alpha: float, model: Expansion
+) -> tuple[float, float, float]:
+    """½gᵀH⁻¹g in features whose inner products are 1 and 0; and leave-one-out by leverages."""
+    values, vectors = np.linalg.eigh(model.products)
+    on = values > KEPT * values[-1]
+    whiten = vectors[:, on] / np.sqrt(values[on])
+    features, theta = model.features @ whiten, np.sqrt(values[on]) * (vectors[:, on].T @ record.coef)
+    free = record.intercept != 0.0
+    middle = w @ features / w.sum() if free else np.zeros(features.shape[1])
+    centred = features - middle
+    level = float(w @ model.residual / w.sum()) if free else 0.0
+    # A constant takes up the mean of the residuals: what is left to gain is in the centred features.
+    gradient = centred.T @ (w * (model.residual - level)) - alpha * theta
+    weighed = centred * w[:, None]
+    hessian = weighed.T @ centred + alpha * np.eye(len(theta))
+    gain = float(gradient @ np.linalg.solve(hessian, gradient)) + float(w.sum()) * level**2
+    # A basis that divides by small roots amplifies the rounding of the coefficients.
+    turned = alpha * len(theta) * EPS * np.abs(theta).sum() / math.sqrt(float(values[on].min() / values[-1]))
+    entries = len(values) * EPS * (np.abs(model.features) @ np.abs(whiten))
+    turned = turned + entries.T @ (w * np.abs(model.residual))
+
+    def moved(room: Rows) -> tuple[Rows, float]:
+        """How far rounding of the rows' scores moves the gradient, and the gap."""
+        lost = np.abs(centred).T @ (w * (room + len(w) * EPS * np.abs(model.residual))) + turned
+        size = math.sqrt(float(lost @ np.linalg.solve(hessian, lost)) + float(w @ room) ** 2 / float(w.sum()))
+        return lost, math.sqrt(max(gain, 0.0)) * size + 0.5 * size**2
+
+    gap_own, (lost, gap_room) = moved(model.own)[1], moved(model.room)
+    start = centred.T @ (w * (target - (w @ target / w.sum() if free else 0.0)))
+    length = max(float(np.linalg.norm(start)), 1e-300)
+    out.equals("residual", float(np.linalg.norm(gradient)) / length, 2.0 * float(np.linalg.norm(lost)) / length)
+    own = w * np.einsum("ij,ji->i", centred, np.linalg.solve(hessian, centred.T)) + (w / w.sum() if free else 0.0)
+    left = float(np.average((model.residual / np.maximum(1.0 - own, 1e-12)) ** 2, weights=w))
+    condition = float(np.trace(hessian)) / alpha / float(values[on].min() / values[-1])
+    relative = 64.0 * len(w) * EPS * condition / max(float((1.0 - own).min()), 1e-12)
+    relative += 4.0 * float(model.room.max()) / max(float(np.sqrt(np.average(model.residual**2, weights=w))), 1e-300)
+    out.equals("leave_one_out", left, relative * left + 1e-300)
+    return 0.5 * max(gain, 0.0), gap_own, gap_room
+
+
+def _gap_claims(out: Claims, record: Any, primal: float, primal_room: float, gap: float, gap_room: float) -> None:
+    """Primal − dual = gap, the gap not below the one found, the dual value below the minimum."""
+    proof = out.proof
+    told = (proof.primal, proof.dual, proof.gap)
+    finite = all(isinstance(value, (int, float)) and math.isfinite(value) for value in told)
+    together = finite and abs(proof.primal - proof.dual - proof.gap) <= 4.0 * EPS * (
+        abs(proof.primal) + abs(proof.dual)
+    )
+    out.at_least("gap", gap, gap_room)
+    out.holds("gap", gap, together and proof.gap >= 0.0, "primal − dual")
+    out.at_most("dual", primal - gap, primal_room + gap + gap_room)
+    steepness = math.sqrt(2.0 * max(float(proof.gap), 0.0) * (1.0 if record.form == "exact" else float(record.alpha)))
+    out.equals("gradient_norm", steepness, 16.0 * EPS * steepness)
