@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 import pytest
-from forging import copied, failures, fitted, replaced
+from forged_records import copied, failures, fitted, replaced
 
 import trueline as tl
 from trueline.certificates.certificate import Status
@@ -30,7 +30,11 @@ def test_honest_networks_verify(activation, loss, w):
 
 def test_a_flat_network_is_stationary_and_never_proven():
     model = fitted(
-        tl.NeuralNetwork((2,), epochs=3000, tol=0.0, patience=3000, rate=0.01, alpha=0.1, batch_size=70, random_state=0), X, Y
+        tl.NeuralNetwork(
+            (2,), epochs=3000, tol=0.0, patience=3000, rate=0.01, alpha=0.1, batch_size=70, random_state=0
+        ),
+        X,
+        Y,
     )
     assert model.certificate_.status is Status.STATIONARY and not failures(model, (X, Y))
     assert "status" in failures(model, (X, Y), replaced(model, status=Status.PROVEN))

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 import pytest
-from forging import copied, failures, fitted, replaced
+from forged_records import copied, failures, fitted, replaced
 
 import trueline as tl
 from trueline.certificates.certificate import Status

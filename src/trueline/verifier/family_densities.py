@@ -41,16 +41,16 @@ class Groups(NamedTuple):
     """The weight and the group of every row."""
 
     weights: Rows
-    index: Rows
-    count: int
+    member: Rows
+    number: int
 
     def totals(self, values: Rows) -> Rows:
         """Σ weight·value of each group."""
-        return np.array([(self.weights * (self.index == k)) @ values for k in range(self.count)])
+        return np.array([(self.weights * (self.member == k)) @ values for k in range(self.number)])
 
     def own(self, scores: Rows) -> float:
         """Σ weight·score of each row's own group."""
-        return float(self.weights @ np.where(self.weights > 0.0, scores[np.arange(len(scores)), self.index], 0.0))
+        return float(self.weights @ np.where(self.weights > 0.0, scores[np.arange(len(scores)), self.member], 0.0))
 
 
 def means_rounding(values: Rows) -> Rows:
@@ -69,7 +69,7 @@ def gaussian(part: Any, values: Rows, groups: Groups) -> Family:
     n = groups.totals(1.0 * seen)
     safe = np.maximum(n, 1e-300)
     mean = groups.totals(x) / safe
-    scatter = groups.totals(np.where(seen, (x - mean[groups.index]) ** 2, 0.0))
+    scatter = groups.totals(np.where(seen, (x - mean[groups.member]) ** 2, 0.0))
     total = np.maximum(n.sum(axis=0), 1e-300)
     middle = (n * mean).sum(axis=0) / total
     spread = (scatter + n * (mean - middle) ** 2).sum(axis=0) / total
@@ -77,8 +77,8 @@ def gaussian(part: Any, values: Rows, groups: Groups) -> Family:
     variance = np.where(n > 0, scatter / np.maximum(n - part.correction, 1e-9), spread) + floor
     mean = np.where(n > 0, mean, middle)
     lost, deviation = means_rounding(values), np.sqrt(variance)
-    scores, room = np.zeros((len(x), groups.count)), np.zeros((len(x), groups.count))
-    for k in range(groups.count):
+    scores, room = np.zeros((len(x), groups.number)), np.zeros((len(x), groups.number))
+    for k in range(groups.number):
         z = np.where(seen, (x - mean[k]) / deviation[k], 0.0)
         shift = np.minimum(lost / deviation[k], 1e300)
         relative = (64.0 + math.sqrt(len(x))) * EPS + shift**2
@@ -103,13 +103,13 @@ def covariant(part: Any, values: Rows, groups: Groups) -> Family:
     """Columns with covariances, each group's own or one for all; with missing values a stationary point of EM."""
     if np.isnan(values[groups.weights > 0.0]).any():
         return _covariant_with_gaps(part, values, groups)
-    d, count = values.shape[1], groups.count
+    d, count = values.shape[1], groups.number
     n = groups.totals(np.ones(len(values)))
     mean = groups.totals(values) / np.maximum(n, 1e-300)[:, None]
     total = max(float(n.sum()), 1e-300)
     middle = n @ mean / total
-    apart = values - mean[groups.index]
-    scatter = np.array([(apart * (groups.weights * (groups.index == k))[:, None]).T @ apart for k in range(count)])
+    apart = values - mean[groups.member]
+    scatter = np.array([(apart * (groups.weights * (groups.member == k))[:, None]).T @ apart for k in range(count)])
     wide = (np.einsum("kii->ki", scatter) + n[:, None] * (mean - middle) ** 2).sum(axis=0) / total
     floor = _floor(part, wide)
     used = n > 0
@@ -170,17 +170,17 @@ def _covariant_with_gaps(part: Any, values: Rows, groups: Groups) -> Family:
     """The observed rows' density at the model's means and covariances, and a further step of EM from there."""
     means, covariances = part.fitted
     lost = means_rounding(values)
-    scores, room = np.zeros((len(values), groups.count)), np.zeros((len(values), groups.count))
+    scores, room = np.zeros((len(values), groups.number)), np.zeros((len(values), groups.number))
     steepest, completed = 0.0, []
     seen = ~np.isnan(values)
     patterns = np.unique(seen, axis=0)
-    for k in range(groups.count):
+    for k in range(groups.number):
         mean, covariance = np.asarray(means[k], dtype=float), np.asarray(covariances[k], dtype=float)
         d = len(mean)
         n, first, second = 0.0, np.zeros(d), np.zeros((d, d))
         for o in patterns:
             rows = (seen == o).all(axis=1)
-            weights = (groups.weights * (groups.index == k))[rows]
+            weights = (groups.weights * (groups.member == k))[rows]
             if not o.any():
                 n, second = n + float(weights.sum()), second + float(weights.sum()) * covariance
                 continue
@@ -200,7 +200,7 @@ def _covariant_with_gaps(part: Any, values: Rows, groups: Groups) -> Family:
     used = [(k, one) for k, one in enumerate(completed) if one[0] > 0.0]
     targets = {k: (second - np.outer(first, first) / n, n) for k, (n, first, second) in used}
     if part.shared:
-        whole = sum(s for s, _ in targets.values())
+        whole = np.sum([s for s, _ in targets.values()], axis=0)
         count = sum(n for _, n in targets.values()) - part.correction * len(used)
         targets = dict.fromkeys(targets, (whole, count + part.correction))
     floor = _floor(part, _pooled_variance(values, groups)) * np.eye(values.shape[1])
@@ -295,11 +295,11 @@ def mixture(part: Any, values: Rows, groups: Groups) -> Family:
     width, low = 2.0 ** (part.exponent or 0), int(part.low)
     place = (np.where(x < 0.0, np.minimum(np.floor(x / width), -1.0), np.floor(x / width)) - low).astype(np.int64)
     bound, bound_room, steepest = 0.0, 0.0, 0.0
-    for k in range(groups.count):
-        own = seen & (groups.index == k) & (groups.weights > 0.0)
+    for k in range(groups.number):
+        own = seen & (groups.member == k) & (groups.weights > 0.0)
         if not own.any():
             continue
-        bins, back = np.unique(place[own], return_inverse=True)
+        back = np.unique(place[own], return_inverse=True)[1]
         w = groups.weights[own]
         n = np.bincount(np.ravel(back), w)
         centre = np.bincount(np.ravel(back), w * x[own]) / n

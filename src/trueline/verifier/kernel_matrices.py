@@ -35,7 +35,7 @@ def kernel_matrix(shape: Any, A: Rows, B: Rows) -> tuple[Rows, Rows, Rows]:
     if name == "linear":
         room = terms * (np.abs(A) @ np.abs(B).T)
         return dot, room, room
-    if isinstance(shape, tuple):
+    if hasattr(shape, "value"):
         norms = (A**2).sum(axis=1), (B**2).sum(axis=1)
         K = np.array([[shape.value(float(d), float(a), float(b)) for d, b in zip(row, norms[1], strict=True)]
                       for row, a in zip(dot, norms[0], strict=True)]).reshape(dot.shape)  # fmt: skip

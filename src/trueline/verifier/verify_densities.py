@@ -70,7 +70,7 @@ def _posteriors(out: Claims, record: Any, X: Rows, joint: Rows, room: Rows) -> N
 def _likelihood(out: Claims, model: Any, X: Rows, groups: Groups, prior: float) -> tuple[Rows, Rows]:
     """All parts of a table's density: scores, sums, maximum and status; (scores, rounding) come back."""
     columns = sorted(column for part in model.parts for column in part.columns)
-    if columns != list(range(X.shape[1])) or model.groups != groups.count:
+    if columns != list(range(X.shape[1])) or model.groups != groups.number:
         raise ValueError("the densities do not cover the columns of the rows, each once")
     families: list[tuple[str, Family]] = []
     for part in model.parts:

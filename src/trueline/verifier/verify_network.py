@@ -49,11 +49,13 @@ def network(out: Claims, record: Any, proof: Any, X: Rows, y: Rows, weights: Row
         if record.classes is not None:
             same_classes(out, record.classes, y)
         target = np.where(y == labels[-1], 1.0, -1.0)
-    # Each layer's rounding is carried on by the weights after it; activations stretch nothing.
+    # Each layer's rounding is carried on by the weights after it; activations stretch nothing, and are good to EPS of 1.
     room = np.zeros(len(X))
     for (W, b), below in zip(layers, values, strict=False):
         size = float(np.abs(W).sum(axis=0).max(initial=0.0))
-        room = room * size + (len(W) + 4) * EPS * (np.abs(below) @ np.abs(W) + np.abs(b)).max(axis=1) * (1.0 + size)
+        room = (room + 8.0 * EPS) * size + (len(W) + 4) * EPS * (np.abs(below) @ np.abs(W) + np.abs(b)).max(axis=1) * (
+            1.0 + size
+        )
     name, parameter = record.loss.name, float((*record.loss, 0.0)[0])
     mean, slope_of_mean = _mean_of(name, scores)
     same_predictions(out, record.predict(X), mean, room * slope_of_mean + 8.0 * EPS * (1.0 + np.abs(mean)))

@@ -5,14 +5,12 @@ Everything is written anew, except the densities of a probability model, which i
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from ..errors import ModelError
 from .stated_claims import Claims
 from .verify_boosting import boosting
 from .verify_densities import density, generative
