@@ -64,7 +64,7 @@ class Solution(NamedTuple):
     """The equations of one line, matrix·best = right over ``rows`` of the products, and their solution.
 
     ``residual_squares`` is Σ w (y − b − x·β)² there; ``centred`` and ``inverse`` are the matrix without the constant,
-    which is eliminated, and its inverse, in float64.
+    which is eliminated, and its inverse V, in float64; ``constant`` holds x̄ᵀVx̄ and x̄ᵀV, x̄ the columns' means.
     """
 
     rows: list[int]
@@ -74,6 +74,7 @@ class Solution(NamedTuple):
     residual_squares: float
     centred: Rows
     inverse: Rows
+    constant: Rows
 
     @property
     def condition(self) -> float:
@@ -123,4 +124,14 @@ def solve(sums: Sums, line: Line) -> Solution:
     if first:
         centred = centred - np.outer(matrix[first:, 0], matrix[0, first:]) / matrix[0, 0]
     squares = max(0.0, float(sums.products[place, place] + own))
-    return Solution(rows, matrix, right, best, squares, centred.astype(float), inverse[first:, first:].astype(float))
+    constant = _constant_row(matrix, inverse) if first else np.zeros(0)
+    V = inverse[first:, first:].astype(float)
+    return Solution(rows, matrix, right, best, squares, centred.astype(float), V, constant)
+
+
+def _constant_row(matrix: Rows, inverse: Rows) -> Rows:
+    """(x̄ᵀVx̄, x̄ᵀV) before anything of it is rounded, where the inverse has its row of the constant."""
+    if not isinstance(inverse[0, 0], float):
+        return np.r_[inverse[0, 0] - 1 / matrix[0, 0], -inverse[0, 1:]].astype(float)
+    centre = (matrix[0, 1:] / matrix[0, 0]).astype(float)
+    return np.r_[centre @ inverse[1:, 1:] @ centre, centre @ inverse[1:, 1:]]

@@ -207,9 +207,8 @@ def _data_digits(sums: Sums, line: Line, solution: Solution) -> float:
     whole = [bool((column == np.rint(column)).all()) for column in (*X.T, y)]
     raw = sums.raw_lengths([*solution.rows[first:], sums.target + line.place])
     part = np.where(whole, 0.0, (UNIT * raw) ** 2)
-    centre = np.asarray(first * (weights @ X) / weights.sum())
-    lever = np.vstack([centre @ V, V])[1 - first :]
-    spread = np.maximum(np.r_[centre @ V @ centre + 1.0 / n, np.diag(V)][1 - first :], 0.0)
+    lever = np.vstack([solution.constant[None, 1:], V]) if first else V
+    spread = np.maximum(np.r_[solution.constant[:first] + 1.0 / n, np.diag(V)], 0.0)
     moved = np.sqrt(spread * (part[-1] + part[:-1] @ best[first:] ** 2) / n)
     moved = moved + np.sqrt(lever**2 @ part[:-1] * solution.residual_squares / n)
     reach = np.r_[math.sqrt(weights.sum()), raw[:-1]][1 - first :]

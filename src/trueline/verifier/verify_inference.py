@@ -36,6 +36,7 @@ class Fit(NamedTuple):
     scores: Rows
     weights: Rows
     constants: int
+    sizes: Rows  # of the terms of each score, added up
 
 
 def check_inference(out: Claims, given: Given) -> None:
@@ -49,8 +50,10 @@ def check_inference(out: Claims, given: Given) -> None:
     total = float(fit.weights.sum())
     _check_number(out, statistics, "sum_of_weights", total, NEAR * total)
     deviance, null = deviances(fit)
-    _check_number(out, statistics, "deviance", deviance, NEAR * (abs(deviance) + _size(fit)))
-    _check_number(out, statistics, "null_deviance", null, NEAR * (abs(null) + _size(fit)))
+    lost, moved = NEAR * _size(fit) + 64.0 * UNIT * total * (1.0 + abs(_null_score(fit))), _score_rounding(fit)
+    lost += float(fit.weights @ (np.abs(_slopes(fit)) * moved))
+    _check_number(out, statistics, "deviance", deviance, NEAR * abs(deviance) + lost)
+    _check_number(out, statistics, "null_deviance", null, NEAR * abs(null) + lost)
     if "estimates" in statistics:
         return  # columns that others make up: what is shown is another choice of coefficients
     free = _parameters(record, fit)
@@ -58,7 +61,7 @@ def check_inference(out: Claims, given: Given) -> None:
     _check_number(out, statistics, "dispersion", dispersion, NEAR * dispersion)
     likelihood = log_likelihood(fit, dispersion)
     if likelihood is not None:
-        room = NEAR * (abs(likelihood) + _size(fit))
+        room = NEAR * abs(likelihood) + lost
         _check_number(out, statistics, "log_likelihood", likelihood, room)
         _check_number(out, statistics, "parameters", float(free), 0.0)
         _check_number(out, statistics, "aic", 2.0 * free - 2.0 * likelihood, 2.0 * room)
@@ -66,7 +69,7 @@ def check_inference(out: Claims, given: Given) -> None:
         empty = likelihood - 0.5 * (null - deviance) / (1.0 if fit.power is None else dispersion)
         _check_number(out, statistics, "null_log_likelihood", empty, room + NEAR * abs(empty))
     if "covariance" in statistics:
-        _check_covariance(out, statistics, fit, dispersion)
+        _check_covariance(out, statistics, fit, dispersion, float(moved.max(initial=0.0)))
 
 
 def fit_of(given: Given) -> Fit | None:
@@ -88,7 +91,8 @@ def fit_of(given: Given) -> Fit | None:
     W = np.atleast_2d(np.asarray(record.coef, dtype=float))
     scores = given.X @ W.T + (np.ravel(record.intercept) if constants else 0.0)
     scores = scores if loss == "softmax" else scores[:, 0]
-    return Fit(loss, power, Z, y.astype(float), scores, weights, constants)
+    sizes = (np.abs(given.X) @ np.abs(W.T) + np.abs(np.ravel(record.intercept))).max(axis=1)
+    return Fit(loss, power, Z, y.astype(float), scores, weights, constants, sizes)
 
 
 def _check_number(out: Claims, statistics: dict[str, Any], name: str, found: float, room: float) -> None:
@@ -105,6 +109,29 @@ def _size(fit: Fit) -> float:
     return float(fit.weights @ (np.abs(fit.y) * (1.0 + np.abs(fit.scores)))) if fit.power != 0.0 else 0.0
 
 
+def _score_rounding(fit: Fit) -> Rows:
+    """What float64 may lose of each score, in the solver's coordinates or in the model's own."""
+    return np.asarray(8.0 * (fit.Z.shape[1] + 2) * UNIT * fit.sizes)
+
+
+def _slopes(fit: Fit) -> Rows:
+    """At most what the deviance of each row moves by as its score does."""
+    if fit.loss in ("logistic", "softmax"):
+        return np.full(len(fit.y), 2.0)
+    mean = fit.scores if fit.power == 0.0 else np.exp(fit.scores)
+    return np.asarray(2.0 * (fit.y - mean) * mean ** (1.0 - (1.0 if fit.power is None else fit.power)))
+
+
+def _null_score(fit: Fit) -> float:
+    """The score of the best constant, or 0 without an intercept."""
+    if not fit.constants or fit.loss == "softmax":
+        return 0.0
+    if fit.loss == "logistic":
+        return math.log(float(fit.weights[fit.y > 0.0].sum()) / float(fit.weights[fit.y == 0.0].sum()))
+    mean = float(fit.weights @ fit.y / fit.weights.sum())
+    return mean if fit.power == 0.0 else math.log(mean)
+
+
 def deviances(fit: Fit) -> tuple[float, float]:
     """Twice the log-likelihood that the fit, and the best constant (0 without an intercept), lose against a perfect fit."""
     w, y = fit.weights, fit.y
@@ -117,12 +144,7 @@ def deviances(fit: Fit) -> tuple[float, float]:
         top = fit.scores.max(axis=1)
         each = np.log(np.exp(fit.scores - top[:, None]).sum(axis=1)) + top - fit.scores[np.arange(len(y)), index]
         return 2.0 * float(w @ each), null
-    mean = float(w @ y / w.sum())
-    if fit.loss == "logistic":
-        null_score = math.log(mean / (1.0 - mean)) if fit.constants else 0.0
-    else:
-        null_score = 0.0 if not fit.constants else mean if fit.power == 0.0 else math.log(mean)
-    pair = [float(w @ _unit_deviance(fit, s)) for s in (fit.scores, np.full(len(y), null_score))]
+    pair = [float(w @ _unit_deviance(fit, s)) for s in (fit.scores, np.full(len(y), _null_score(fit)))]
     return pair[0], pair[1]
 
 
@@ -194,8 +216,11 @@ def information(fit: Fit) -> Rows:
     return np.asarray((fit.Z * (fit.weights * curve)[:, None]).T @ fit.Z)
 
 
-def _check_covariance(out: Claims, statistics: dict[str, Any], fit: Fit, dispersion: float) -> None:
-    """H⁻¹, times the dispersion; float64 leaves an inverse as many digits as the condition of H allows."""
+def _check_covariance(out: Claims, statistics: dict[str, Any], fit: Fit, dispersion: float, moved: float) -> None:
+    """H⁻¹, times the dispersion; float64 leaves an inverse as many digits as the condition of H allows.
+
+    Scores that are off by ``moved`` change each row's part of H by a factor e^±2·moved at most.
+    """
     H = information(fit)
     claimed = np.asarray(statistics["covariance"], dtype=float)
     size = np.sqrt(np.diag(H))
@@ -211,7 +236,7 @@ def _check_covariance(out: Claims, statistics: dict[str, Any], fit: Fit, dispers
     scale = dispersion if fit.power is not None else 1.0
     V = scale * np.linalg.inv(scaled) / np.outer(size, size)
     errors = np.sqrt(np.diag(V))
-    room = (1e-7 + 1e3 * len(H) * UNIT * float(values[-1] / values[0])) * np.outer(errors, errors)
+    room = (1e-7 + 4.0 * moved + 1e3 * len(H) * UNIT * float(values[-1] / values[0])) * np.outer(errors, errors)
     apart = np.abs(claimed - V) - room
     held = bool((apart <= 0.0).all())  # NaN is not held
     worst = np.unravel_index(int(np.argmax(np.where(np.isnan(apart), np.inf, apart))), V.shape)
