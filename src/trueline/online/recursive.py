@@ -27,7 +27,7 @@ from .named import filled
 from .state import HUGE
 from .sums import WIDEST, Sums
 
-FORGET, FORWARD, INTERCEPT, ROUNDS, WEIGHT, LOSS, LOG_DET, LARGEST_Y2, LARGEST_E2, NUMBERS = range(10)
+FORGET, FORWARD, INTERCEPT, ROUNDS, WEIGHT, LOSS, UNUSED, LARGEST_Y2, LARGEST_E2, NUMBERS = range(10)
 
 
 @kernel(reassociate=True)
@@ -62,7 +62,6 @@ def recursive(
         numbers[ROUNDS] += 1.0
         numbers[WEIGHT] += c
         numbers[LOSS] += c * error * error
-        numbers[LOG_DET] += math.log1p(c * spread)
         numbers[LARGEST_Y2] = max(numbers[LARGEST_Y2], c * y[i] * y[i])
         numbers[LARGEST_E2] = max(numbers[LARGEST_E2], c * error * error)
         gain = c / (forget + c * spread)
@@ -77,6 +76,22 @@ def recursive(
                 for b in range(size):
                     P[a, b] /= forget
     return stop
+
+
+def log_det_above(G: np.ndarray, ridge: float, intercept: bool, gamma: float) -> float:
+    """ln det(I + XᵀX/λ) from moments that are off by γ, rounded up: what the recursion itself sums loses digits.
+
+    Each entry of the moments is off by at most γ·qᵢqⱼ, q the columns' norms, so XᵀX is below G + γ·d·diag(q²).
+    """
+    first = 0 if intercept else 1
+    A = G[first:-1, first:-1]
+    if not len(A):
+        return 0.0
+    A = A + np.diag((gamma + 16.0 * len(A) * np.finfo(float).eps) * len(A) * A.diagonal())
+    total = A.diagonal() + ridge
+    root = np.sqrt(total)
+    scaled = (A + ridge * np.eye(len(A))) / root / root[:, None]
+    return float(np.linalg.slogdet(scaled)[1] + np.log(total / ridge).sum())
 
 
 class RecursiveModel:
@@ -244,11 +259,11 @@ class RecursiveModel:
         forward, remembers = self.numbers[FORWARD] > 0.0, self.numbers[FORGET] == 1.0
         scale = float(self.numbers[LARGEST_Y2] if forward else self.numbers[LARGEST_E2])
         bound = sums.loss_of(G, bound_u, gamma) + self.ridge * float(bound_u @ bound_u)
-        bound += scale * float(self.numbers[LOG_DET])
+        bound += scale * log_det_above(G, self.ridge, self.fit_intercept, gamma)
         bound = rounded_up(bound, self.examples) if remembers and math.isfinite(bound) else math.inf
         advice = "" if remembers else f"with forgetting {self.numbers[FORGET]:g} there is no bound; use forgetting=1"
         if remembers and math.isinf(bound):
-            advice = "rounding has spoilt the inverse of the moments; scale the columns or use a larger ridge"
+            advice = "the sums of the bound are no numbers; scale the columns or use a larger ridge"
         held = Assumption("nothing is forgotten", bool(remembers), float(self.numbers[FORGET]), 1.0, "use forgetting=1")
         return RegretCertificate(
             status=bound_status(loss, bound, (held,)),

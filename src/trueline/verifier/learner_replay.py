@@ -163,7 +163,7 @@ class Replay:
         steps = rates * self.shares[i]
         value, slope, curved = losses_at(rule, scores, t)
         wrong = np.abs(slope) + curved * (np.abs(scores) + (rule.loss in LOG_LINK))
-        slope = self.sided(i, scores, slope, blur, t)
+        slope = self.sided(i, scores, slope, blur + self.blur_of_path(x, sizes), t)
         if rule.geometry == "implicit":
             slope, wrong = implicit_slope(rule, scores, slope, t, steps * self.norm2[i])
         slope = slope + 4.0 * EPS * wrong * errors[..., 0]
@@ -199,6 +199,12 @@ class Replay:
             if (i, int(line)) in self.flips:
                 mine[line] = left[line] if mine[line] != left[line] else right[line]
         return np.broadcast_to(mine, slope.shape)
+
+    def blur_of_path(self, x: Rows, sizes: Rows) -> Rows:
+        """What the rounding of all steps before may have done to a score: weights that cancelled keep the errors."""
+        if self.rule.geometry in LINKED:
+            return np.asarray(2.0 * EPS * self.path.max(axis=-1) * sizes)
+        return np.asarray(2.0 * EPS * (self.path @ np.abs(x)))
 
     def bury(self, scores: Rows, slope: Rows, shove: Rows, i: int) -> None:
         """A line whose numbers leave the range of the learner goes back to its start, and stays there; its rate too."""

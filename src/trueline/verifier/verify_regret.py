@@ -106,7 +106,7 @@ def check_against(out: Claims) -> None:
         out.covered.add("regret")
         out.holds("regret", None, proof.regret_to is None, field="regret_to")
         return
-    reference = references.get(BEST_FIXED if proof.regret_to is None else proof.regret_to)
+    reference = references.get(proof.regret_to)
     out.holds("regret_to", None, is_finite(reference), "what it is against must be stated")
     if reference is not None and is_finite(reference):
         out.equals("regret", proof.loss - reference, 4.0 * EPS * (abs(proof.loss) + abs(reference)))
