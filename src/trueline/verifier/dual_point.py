@@ -362,7 +362,7 @@ class Search:
         """The same from the rows, where columns that are nearly parallel lose their difference in the matrix."""
         root = np.sqrt(self.problem.c * loss.curvature(self.scores))
         rows = root[:, None] * self.at.columns[:, used]
-        triangle = np.linalg.qr(np.vstack([rows, np.diag(np.sqrt(diagonal))]), mode="r")
+        triangle = np.asarray(np.linalg.qr(np.vstack([rows, np.diag(np.sqrt(diagonal))]), mode="r"))
         scale = np.sqrt(np.maximum((triangle * triangle).sum(axis=0), 1e-300))
         _, lengths, turned = np.linalg.svd(triangle / scale)
         counted = lengths > EPS * len(scale) * lengths[0]
