@@ -239,9 +239,10 @@ def _balanced(risk: Risk, point: Point, ca: np.ndarray) -> tuple[np.ndarray, np.
         moved[free] += np.abs(move)
         if left_out is not None and 0 < left_out.shape[1] <= MOST_WEAK and len(free) * design.n <= MOST_WRITTEN:
             weak = WeakDirections.of(risk, metric, free, left_out) if weak is None else weak
-            along = solve_symmetric(weak.matrix, weak.images.T @ ca)
-            shift = shift - weak.images @ along
-            moved[free] += np.abs(weak.vectors @ along)
+            if len(weak.matrix):  # none is left where the columns depend on each other to the last digit
+                along = solve_symmetric(weak.matrix, weak.images.T @ ca)
+                shift = shift - weak.images @ along
+                moved[free] += np.abs(weak.vectors @ along)
         # In the last digits a step can only hurt; before that it removes all but rounding.
         ca = ca + metric * shift
         z = -design.correlations(ca)
