@@ -91,6 +91,32 @@ def test_the_default_constant_step_converges(loss, kind):
     assert solution.certificate.reached  # a gap of 1e-5 was asked for, and only 1e-6 would be a proof
 
 
+@pytest.mark.parametrize("loss", ["squared", "logistic", "huber", "poisson"])
+@pytest.mark.parametrize("kind", ["copy", "sum", "levels", "constant"])
+def test_columns_that_depend_on_others_keep_their_proof(loss, kind):
+    """Exact copies, sums, indicators of every level and constants: all methods reach one optimum, and prove it."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(200, 3))
+    real = X @ [1.0, 2.0, 3.0] + rng.normal(size=200)
+    y = {"logistic": np.where(real > 0, 1, -1), "poisson": np.abs(real)}.get(loss, real)
+    levels = np.eye(4)[np.arange(200) % 4]
+    more = {"copy": X[:, 0], "sum": X[:, 0] + X[:, 1], "levels": levels, "constant": np.ones(200)}[kind]
+    least = solved(np.column_stack([X, levels[:, 1:]]) if kind == "levels" else X, y, loss, method="newton")
+    for method in [*SMOOTH, *(SQUARED if loss == "squared" else ())]:
+        solution = solved(np.column_stack([X, more]), y, loss, method=method)
+        assert solution.proven, method
+        room = solution.certificate.gap + least.certificate.gap
+        assert solution.certificate.primal == pytest.approx(least.certificate.primal, abs=room), method
+
+
+def test_a_full_newton_step_that_does_not_descend_is_named():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(200, 3))
+    y = X @ [1.0, 2.0, 3.0] + rng.normal(size=200)
+    advice = quietly(X, y, "huber", method="newton", step="constant").certificate.advice
+    assert "the step 1 is too long here" in advice
+
+
 def test_a_step_that_is_too_long_without_a_bound_is_named_too():
     rng, X, _ = table(5)
     y = rng.poisson(2.0, size=len(X))

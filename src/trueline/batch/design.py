@@ -102,7 +102,10 @@ class Design:
             for j in np.flatnonzero(constant & (len(c) < self.n)):
                 column = self.X[:, j] - self.shift[j]
                 self.scale[j] = np.sqrt(weights @ column**2)
-            self.scale[self.scale <= 1e-13 * np.abs(mean)] = 0.0
+            flat = self.scale <= 1e-13 * np.abs(mean)
+            self.scale[flat] = 0.0
+            if centre:  # a constant column counts as exact zeros; its rounded mean would leave a curvature of rounding
+                self.shift[flat] = self.X[int(np.argmax(weights > 0.0)), flat]
         self.scale = np.where((self.scale > 0.0) & np.isfinite(self.scale), self.scale, 1.0)
 
     def stiffen(self, l2: np.ndarray | None, curvature: float) -> None:

@@ -262,7 +262,13 @@ class WeakDirections(NamedTuple):
 
     @classmethod
     def of(cls, risk: Risk, metric: np.ndarray, free: np.ndarray, left_out: np.ndarray) -> WeakDirections:
-        images = risk.design.dense_columns(free) @ left_out  # columns are shifted before they are multiplied
+        columns = risk.design.dense_columns(free)  # they are shifted before they are multiplied
+        # An eigenvector carries rounding along the others, and their images would look like its own: it is taken off.
+        others = np.linalg.qr(left_out, mode="complete")[0][:, left_out.shape[1] :]
+        gram = others.T @ risk.design.hessian(risk.c, free) @ others
+        along = others.T @ (columns.T @ (risk.c[:, None] * (columns @ left_out)))
+        left_out = left_out - others @ solve_symmetric(gram, along)
+        images = columns @ left_out
         room = ROWS_ROUND * UNIT * float(np.abs(left_out).sum(axis=0).max())
         values, turn = dense.eigh(images.T @ (risk.c[:, None] * images))
         turn = turn[:, values > room * room] / np.sqrt(values[values > room * room])
@@ -300,7 +306,7 @@ def solve_or_leave(matrix: np.ndarray, right: np.ndarray) -> tuple[np.ndarray, n
         pass
     values, vectors = dense.eigh(matrix)
     keep = values > WEAK * max(values[-1], 1e-300)
-    return np.asarray(vectors[:, keep] @ ((vectors[:, keep].T @ right) / values[keep])), vectors[:, ~keep]
+    return np.asarray((vectors[:, keep] / values[keep]) @ (vectors[:, keep].T @ right)), vectors[:, ~keep]
 
 
 def _conjugate_gradients(risk: Risk, metric: np.ndarray, free: np.ndarray, right: np.ndarray) -> np.ndarray:

@@ -313,7 +313,7 @@ def advised(
     elif (status is Status.NOT_PROVEN and not certificate.reached) or (
         outcome.reason in ("iterations", "stalled") and stop != "gap"
     ):
-        remedy = too_long(outcome, options or {}) or {
+        remedy = too_long(outcome, method, options or {}) or {
             "iterations": "allow more iterations (max_iter), another method (method='auto') or a looser tol",
             "stalled": "rounding stops this method here: loosen tol or try method='auto'",
             "gradient": "the gradient is small but the gap is not: lower tol or stop='gap'",
@@ -331,13 +331,16 @@ def advised(
     return outcome
 
 
-def too_long(outcome: Outcome, options: dict[str, Any]) -> str:
+def too_long(outcome: Outcome, method: str, options: dict[str, Any]) -> str:
     """What to say of a constant step that is too long; nothing where it is not."""
     rate, limit = options.get("rate"), outcome.certificate.largest_step
+    newton = method in ("newton", "irls")
+    if rate is None and newton and options.get("step") == "constant":
+        rate = 1.0
     if rate is None:
         return ""
     shorter = "take a smaller rate, or step='backtracking'"
-    if limit is not None and rate >= limit:
+    if limit is not None and rate >= limit and not newton:  # Newton's steps have another unit
         return f"the step {rate:g} is beyond 2/λ_max = {limit:.3g}: {shorter}"
     if not outcome.trace[-1].objective <= outcome.trace[0].objective or outcome.reason == "stalled":
         return f"the step {rate:g} is too long here, the objective does not fall: {shorter}"
