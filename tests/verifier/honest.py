@@ -175,7 +175,7 @@ def value(problem: Convex, rows: Rows, w: np.ndarray, b: float) -> float:
 def better(problem: Convex, rows: Rows, w: np.ndarray, b: float) -> float:
     """The least objective that other methods reach: a linear programme, or coordinate descent on Newton's quadratics."""
     if problem.loss == "absolute":
-        return _linear_programme(rows)
+        return value(problem, rows, *_linear_programme(rows, w, b))
     return min(value(problem, rows, *_descend(problem, rows, *start)) for start in ((w, b), (0.0 * w, None)))
 
 
@@ -224,17 +224,23 @@ def _descend(problem: Convex, rows: Rows, w: np.ndarray, b: float | None) -> tup
     return best
 
 
-def _linear_programme(rows: Rows) -> float:
-    """min mean |y − Xw − b|, on a centred target."""
+def _linear_programme(rows: Rows, w: np.ndarray, b: float) -> tuple[np.ndarray, float]:
+    """The weights of min mean |y − Xw − b|, on a centred target and columns of size 1; (w, b) where none are found."""
     y = np.asarray(rows.y, dtype=float)
-    y = y - np.median(y)
-    size = np.abs(rows.X).max(axis=0)
-    Z = np.column_stack([np.ones(len(y)), rows.X / np.where(size > 0, size, 1.0)])
+    level, centre = float(np.median(y)), np.median(rows.X, axis=0)
+    spread = max(float(np.abs(y - level).max()), 1e-300)
+    size = np.abs(rows.X - centre).max(axis=0)
+    size[size == 0.0] = np.inf
+    Z = np.column_stack([np.ones(len(y)), (rows.X - centre) / size])
     n, d = Z.shape
     cost = np.r_[np.zeros(d), np.full(2 * n, 1.0 / n)]
     equal = np.hstack([Z, np.eye(n), -np.eye(n)])
-    found = linprog(cost, A_eq=equal, b_eq=y, bounds=[(None, None)] * d + [(0, None)] * (2 * n), method="highs")
-    return float(found.fun) if found.status == 0 else np.inf
+    bounds = [(None, None)] * d + [(0, None)] * (2 * n)
+    found = linprog(cost, A_eq=equal, b_eq=(y - level) / spread, bounds=bounds, method="highs")
+    if found.status != 0:
+        return w, b
+    weights = spread * found.x[1:d] / size
+    return weights, level + spread * float(found.x[0]) - float(centre @ weights)
 
 
 def yardstick(problem: Convex, rows: Rows, reached: float) -> float:

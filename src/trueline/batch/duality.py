@@ -76,6 +76,21 @@ def conjugate_sum(loss, ca, y, c, offset, start, stop):
 
 
 @kernel
+def beyond_range(loss, ca, y, c, start, stop):
+    """Σ c·(a − b)², b the slope of the loss's range nearest to a = ca/c: ``conjugate_sum`` takes b in place of a."""
+    total = 0.0
+    for i in range(start, stop):
+        if c[i] > 0.0:
+            a = ca[i] / c[i]
+            low, high = loss.slope_range(y[i])
+            if a < low:
+                total += c[i] * (low - a) * (low - a)
+            elif a > high:
+                total += c[i] * (a - high) * (a - high)
+    return total
+
+
+@kernel
 def upper_conjugate(loss, a, y, s):
     """An upper bound of V*(a) for a loss that has no conjugate of its own, near the score s.
 
@@ -134,10 +149,10 @@ def dual_value(risk: Risk, point: Point) -> Dual:
     return _finished(risk, point, *_balanced(risk, point, own))
 
 
-def _finished(risk: Risk, point: Point, ca: np.ndarray, z: np.ndarray, moved: float = 0.0) -> Dual:
+def _finished(risk: Risk, point: Point, ca: np.ndarray, z: np.ndarray, moved: float = 0.0, weakly: float = 0.0) -> Dual:
     """The value of a dual point whose free parameters balance; −∞ if they do not.
 
-    ``moved`` is how far the optimum's parameters seem to be from these.
+    ``moved`` is how far the optimum's parameters seem to be from these, ``weakly`` what is left along weak directions.
     """
     zero = risk.penalty.free | risk.penalty.unbalanced(point.theta, z)
     left = np.abs(z[zero])
@@ -159,7 +174,9 @@ def _finished(risk: Risk, point: Point, ca: np.ndarray, z: np.ndarray, moved: fl
     total, size = _conjugates(risk, point, ca)
     if not math.isfinite(total):
         return NO_DUAL
-    unbalanced = float((left / column_widths(risk.design)[zero]).max(initial=0.0))
+    unbalanced = weakly + float((left / column_widths(risk.design)[zero]).max(initial=0.0))
+    if has_conjugate(risk.loss):  # a slope that is moved into its range moves every sum over a column of width 1
+        unbalanced += math.sqrt(float(beyond_range(risk.loss, ca, risk.y, risk.c, 0, len(ca))))
     return rounded(risk, point, -total - held, z, steep, size + abs(held), unbalanced, moved=moved)
 
 
@@ -219,8 +236,12 @@ def _conjugates(risk: Risk, point: Point, ca: np.ndarray) -> tuple[float, float]
     return float(total), float(size)
 
 
-def _balanced(risk: Risk, point: Point, ca: np.ndarray) -> tuple[np.ndarray, np.ndarray, float]:
-    """(c∘a, −X̃ᵀ(c∘a), how far parameters would move) with the correlations of the free parameters brought to 0."""
+def _balanced(risk: Risk, point: Point, ca: np.ndarray) -> tuple[np.ndarray, np.ndarray, float, float]:
+    """(c∘a, −X̃ᵀ(c∘a), how far parameters would move, what is left along weak directions of length 1).
+
+    The correlations of the free parameters are brought to 0. Slopes of few rows, as on a vertex, may not balance weak
+    directions along with the others.
+    """
     design = risk.design
     gradient = risk.gradient(point) if ca is point.slope else design.correlations(ca)
     z, moved, weak = -gradient, np.zeros(design.size), None
@@ -246,7 +267,8 @@ def _balanced(risk: Risk, point: Point, ca: np.ndarray) -> tuple[np.ndarray, np.
         # In the last digits a step can only hurt; before that it removes all but rounding.
         ca = ca + metric * shift
         z = -design.correlations(ca)
-    return ca, z, reach_of(risk, moved)
+    weakly = 0.0 if weak is None else float(np.linalg.norm(weak.images.T @ ca))
+    return ca, z, reach_of(risk, moved), weakly
 
 
 class WeakDirections(NamedTuple):
@@ -298,6 +320,8 @@ def solve_symmetric(matrix: np.ndarray, right: np.ndarray) -> np.ndarray:
 
 def solve_or_leave(matrix: np.ndarray, right: np.ndarray) -> tuple[np.ndarray, np.ndarray | None]:
     """(that solution, the eigenvectors that were left out of it as too weak, if any)."""
+    if not len(matrix):
+        return np.zeros(0), None
     try:
         factor = dense.cho_factor(matrix, check_finite=False)
         if np.min(np.abs(np.diag(factor[0])) ** 2 / np.maximum(np.diag(matrix), 1e-300)) > WEAK:

@@ -198,6 +198,7 @@ class SoftmaxRisk(Risk):
         if q.min(initial=0.0) < -1e-12:
             return NO_DUAL
         total, held = float(negative_entropy(q, self.c[on])), self.penalty.conjugate(z)
+        left += math.sqrt(float(self.c[on] @ (np.minimum(q, 0.0) ** 2).sum(axis=1)))  # shares below 0 count as 0
         # The own class's share is 1 less the others', rounded in units of 1.
         steep = mean_square(ca, self.c)
         return rounded(self, point, -total - held, z, steep, 1.0 + abs(total) + abs(held), left)

@@ -242,7 +242,7 @@ class Search:
             rounding += noise * math.sqrt(len(w)) * (norm + most * (pulled + noise >= group.strength))
         w, u = at.stated[alone], u[alone]
         l1, l2, lower, upper = (v[alone][:, None] for v in (at.l1, at.l2, at.lower, at.upper))
-        far = 2.0 * np.maximum(np.abs(w), np.abs(self.weights[alone])) + self.target
+        radius = far = 2.0 * np.maximum(np.abs(w), np.abs(self.weights[alone])) + self.target
         with np.errstate(divide="ignore", invalid="ignore"):
             far = np.where(l1 > 0.0, self.excess / l1, far)
             far = np.where(l2 > 0.0, np.minimum(math.inf, np.where(l1 > 0.0, far, math.inf)), far)
@@ -253,6 +253,8 @@ class Search:
         inflated = [self.conjugate(u + sign * noise, l1, l2, low, high)[0] for sign in (-1.0, 1.0)]
         gap += float(np.maximum(value + sup, 0.0).sum())
         outside = np.maximum(np.maximum(*inflated) - sup, 0.0)
+        # A ridge that hardly holds a weight would charge noise²/l2; within the radius noise counts noise·|w|, no more.
+        outside = np.where(l1 > 0.0, outside, np.minimum(outside, noise * radius))
         charge = float(outside.sum())
         if charge > CLOSE * self.scale:
             charge = min(charge, self.charge_by_scores(np.flatnonzero(alone)[outside.any(axis=1)], noise))

@@ -116,36 +116,50 @@ def _gradient_room(problem: Problem, units: Units, scores: Rows, slope: Rows) ->
 
 
 def newton_decrement(problem: Problem, scores: Rows, slope: Rows, pull: Rows) -> tuple[float, float]:
-    """(√(gᵀH⁻¹g), what rounding leaves open): an error e of g counts ‖e‖/√λ at most in a direction that curves by λ."""
+    """(√(gᵀH⁻¹g), what rounding leaves open): an error e of g counts ‖e‖/√λ at most in a direction that curves by λ.
+
+    A matrix of products tells curvatures to a few units in the last place of the largest, δ: whoever solves with it has
+    a share δ/λ of each direction's part open. Where λ is no more than 2δ nothing is told, but for a constant on all
+    classes, along which nothing changes.
+    """
     g = (pull + problem.l2[:, None] * problem.stated + problem.l1[:, None] * np.sign(problem.stated)).ravel()
-    H = _hessian(problem, scores)
-    if H is None:
+    found = _principal_curvatures(problem, scores)
+    if found is None:
         return math.nan, math.inf
-    values, vectors = np.linalg.eigh(H)
-    least = max(1e-12 * float(values[-1]), 1e-300)  # below, rounding may have made a curvature what it is
-    along = (vectors.T @ g) ** 2
-    sure = float((along[values > least] / values[values > least]).sum())
-    ridge = max(float(problem.l2.min()), 1e-300)
-    unsure = float((along[values <= least] / np.maximum(values[values <= least], ridge)).sum())
-    low, high = math.sqrt(sure), math.sqrt(sure + unsure)
+    values, vectors = found
+    blurred = 4.0 * EPS * len(values) * float(values.max(initial=0.0))
+    along, told = np.abs(vectors.T @ g), values > 2.0 * blurred
+    parts = along[told] ** 2 / values[told]
+    whole = math.sqrt(float(parts.sum()))
     units = Units(np.zeros(len(problem.length)), problem.length)
-    noise = _gradient_room(problem, units, scores, slope)
-    noise = 4.0 * noise / math.sqrt(float(values[values > least].min(initial=math.inf))) if sure else noise
-    return 0.5 * (low + high), 0.5 * (high - low) + 1e-4 * high + noise
+    noise = 4.0 * _gradient_room(problem, units, scores, slope)
+    if not told.all() and (problem.stated.shape[1] == 1 or (along[~told] > noise).any()):
+        return whole, math.inf
+    noise = noise / math.sqrt(float(values[told].min(initial=math.inf)))
+    open_ = float((parts * 2.0 * blurred / values[told]).sum()) / whole if whole > 0.0 else 0.0
+    return whole, open_ + 1e-4 * whole + noise
 
 
-def _hessian(problem: Problem, scores: Rows) -> Rows | None:
-    """Of loss and ridge; None where it is too large to form."""
-    columns, c, many = problem.columns, problem.c, problem.stated.shape[1]
+def _principal_curvatures(problem: Problem, scores: Rows) -> tuple[Rows, Rows] | None:
+    """Eigenvalues and eigenvectors of the Hessian: of one score a row by the rows themselves, whose products round."""
     if problem.stated.size > LARGEST_MATRIX:
         return None
-    if many == 1:
-        H = (columns * (c * problem.loss.curvature(scores))[:, None]).T @ columns
-    else:
-        p = problem.loss.probabilities(scores)  # type: ignore[attr-defined]
-        curve = c[:, None, None] * p[:, :, None] * (np.eye(many) - p[:, None, :])
-        H = np.einsum("iu,iab,iv->uavb", columns, curve, columns, optimize=True)
-        H = H.reshape(problem.stated.size, problem.stated.size)
+    if problem.stated.shape[1] > 1:
+        values, vectors = np.linalg.eigh(_hessian(problem, scores))
+        return values, vectors
+    root = np.sqrt(problem.c * problem.loss.curvature(scores))
+    stacked = np.vstack([root[:, None] * problem.columns, np.diag(np.sqrt(problem.l2))])
+    _, lengths, turned = np.linalg.svd(np.linalg.qr(stacked, mode="r"))
+    return lengths**2, turned.T
+
+
+def _hessian(problem: Problem, scores: Rows) -> Rows:
+    """Of the loss of several classes, and of the ridge."""
+    columns, c, many = problem.columns, problem.c, problem.stated.shape[1]
+    p = problem.loss.probabilities(scores)  # type: ignore[attr-defined]
+    curve = c[:, None, None] * p[:, :, None] * (np.eye(many) - p[:, None, :])
+    H = np.einsum("iu,iab,iv->uavb", columns, curve, columns, optimize=True)
+    H = np.asarray(H).reshape(problem.stated.size, problem.stated.size)
     H[np.diag_indices(len(H))] += np.repeat(problem.l2, many)
     return H
 
