@@ -117,9 +117,11 @@ def robust_start(
         candidates.append(dense.lstsq(S[few], t[few], rcond=1e-12)[0])
     first = np.median(np.abs(t[:, None] - S @ np.array(candidates).T), axis=0)
     promising = np.argsort(first)[: max(10, len(candidates) // 5)]
-    tried = [refine(S, t, candidates[k], w, 2) for k in sorted({0, 1, *promising.tolist()})]
+    # Concentration on few different rows can lose the plane that it began with: the first two stand for themselves too.
+    tried = [refine(S, t, theta, w, 0) for theta in candidates[:2]]
+    tried += [refine(S, t, candidates[k], w, 2) for k in sorted({0, 1, *promising.tolist()})]
     best = sorted(tried, key=lambda found: found[0])[:5]
-    found = min((refine(S, t, theta, w, 50) for _, theta in best), key=lambda one: one[0])
+    found = min((*best, *(refine(S, t, theta, w, 50) for _, theta in best)), key=lambda one: one[0])
     if m == n:
         return found
     r = y - A @ found[1]  # the sample's fit is good to one in √m: one step over all rows, then their scale

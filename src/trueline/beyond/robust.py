@@ -28,7 +28,7 @@ from ..certificates.likelihood import SCALE_ERROR, MonotoneCertificate, line_sta
 from ..certificates.optimality import PROVEN_GAP
 from ..errors import DataError
 from ..threads import get_threads, one_blas_thread, spread
-from .highbreakdown import mad, robust_start, rough_mad, s_scale, solved
+from .highbreakdown import HALF, TARGET, mad, robust_start, rough_mad, s_scale, solved
 from .psi import psi_named
 
 SCALES = ("mad", "huber")
@@ -37,6 +37,7 @@ PROPOSAL = 1.345
 KEPT = 0.5
 FAR = 1e3  # standard deviations
 BLOCK = 2048
+EPS = float(np.finfo(float).eps)
 DUAL_STEPS = 50  # further steps, at most, for a dual point
 
 
@@ -62,6 +63,12 @@ def proposal_two(residual: np.ndarray, scale: float, weights: np.ndarray | None,
     return math.sqrt(float(clipped.sum() if weights is None else clipped @ weights) / (left * gamma))
 
 
+def _lengths(gram: np.ndarray) -> np.ndarray:
+    """The length of each column by its square; infinite where it is 0, so that such a column counts for nothing."""
+    squares = np.diagonal(gram)
+    return np.where(squares > 0.0, np.sqrt(np.maximum(squares, 0.0)), np.inf)
+
+
 class Table:
     """The rows with an intercept column that is never stored: centred products, and weighted least squares."""
 
@@ -69,10 +76,15 @@ class Table:
         self.X, self.fit_intercept, self.weights = X, fit_intercept, weights
         self.count = float(len(X) if weights is None else weights.sum())
         self.mean = np.average(X, axis=0, weights=weights) if fit_intercept else np.zeros(X.shape[1])
+        # The mean of a constant column is known to its rounding: what is left of the column without it is nothing else.
+        ends = np.array([X.min(axis=0), X.max(axis=0)])
+        limit = 4.0 * EPS * np.abs(ends).max(axis=0, initial=0.0) * fit_intercept
+        self.varies = 1.0 * (np.abs(ends - self.mean).max(axis=0, initial=0.0) > limit)
         self.gram = self._gram(None, weights)
-        unit = np.sqrt(np.maximum(np.diagonal(self.gram), 1e-300))
+        unit = _lengths(self.gram)
         values, vectors = dense.eigh(self.gram / unit / unit[:, None])
         kept = values > 1e-13 * values[-1]
+        self.weak = not values[0] > 1e-8 * values[-1]  # squares of columns tell less than half of their digits
         self.rank = int(kept.sum())
         self.inverse = (vectors[:, kept] / values[kept]) @ vectors[:, kept].T / unit / unit[:, None]
 
@@ -82,7 +94,7 @@ class Table:
 
     def rows(self, which: Any) -> np.ndarray:
         """Centred rows, with the intercept's column last."""
-        B = self.X[which] - self.mean
+        B = (self.X[which] - self.mean) * self.varies
         return np.column_stack([B, np.ones(len(B))]) if self.fit_intercept else B
 
     def _gram(self, which: np.ndarray | None, weights: np.ndarray | None) -> np.ndarray:
@@ -115,7 +127,7 @@ class Table:
 
     def _correlation(self, values: np.ndarray) -> np.ndarray:
         total = float(values.sum())
-        slopes = self.X.T @ values - self.mean * total
+        slopes = (self.X.T @ values - self.mean * total) * self.varies
         return np.append(slopes, total) if self.fit_intercept else slopes
 
     def step(self, residual: np.ndarray) -> np.ndarray:
@@ -132,8 +144,25 @@ class Table:
             G = self.gram - self._gram(lower, lost if self.weights is None else lost * self.weights[lower])
         else:
             G = self._gram(None, w)
-        unit = np.sqrt(np.maximum(np.diagonal(G), 1e-300))
+        unit = _lengths(G)
         return self.uncentred(solved(G / unit / unit[:, None], self._correlation(w * residual) / unit) / unit)
+
+    def orthogonal(self, values: np.ndarray) -> np.ndarray:
+        """``values`` less their projection on the columns, twice, so that rounding does not stay.
+
+        No direction is left out but what is none at all in these numbers: a point that is orthogonal to the columns that
+        a fit keeps, and not to one that it gave up, bounds nothing.
+        """
+        if not self.weak:
+            for _ in range(2):
+                values = values - self.scores(self.step(values))
+            return values
+        root = np.ones(len(self.X)) if self.weights is None else np.sqrt(self.weights)
+        B = self.rows(slice(None)) / _lengths(self.gram)
+        for _ in range(2):
+            found = dense.lstsq(B * root[:, None], values * root, rcond=max(B.shape) * EPS)[0]
+            values = values - B @ found
+        return values
 
     def stationarity(self, psi: np.ndarray) -> float:
         """The largest correlation of a column with ψ(r/s): 0 at a solution."""
@@ -242,12 +271,18 @@ class _Run:
                 break
         return self
 
-    def collapsed(self, objective: float, exact: bool) -> bool:
-        """Whether a kept scale is smaller than an S-estimate's can be: Σρ(r/s) ≤ ½ρ(∞)(n − p) holds from its start on."""
+    def not_an_s_estimate(self, objective: float, exact: bool) -> bool:
+        """Whether a kept scale is none of an S-estimate: too small, or twice as large as this line's own.
+
+        Σρ(r/s) ≤ ½ρ(∞)(n − p) holds from the start on, where ρ is bounded; and no line may have a smaller scale.
+        """
+        if not self.high or exact:
+            return False
         top = float(self.part.rho(np.array([1e9]))[0])
         left = max(self.table.count - self.table.parameters, 0.5 * self.table.count)
         bounded = type(self.part).__name__ not in ("Huber", "Cauchy")
-        return self.high and bounded and not exact and objective > 0.5 * top * left * (1.0 + 1e-6)
+        own = self.total(HALF.rho(self.residual / (0.5 * self.scale)))
+        return (bounded and objective > 0.5 * top * left * (1.0 + 1e-6)) or own < TARGET * left * (1.0 - 1e-6)
 
     def rounding(self) -> float:
         """A scale of this size is the rounding of y − θ·x, not noise."""
@@ -268,8 +303,7 @@ class _Run:
         u, k, theta, best = self.residual / s, self.part.k, self.theta, math.inf
         here, residual = self.part.rho(u), self.residual
         for _ in range(DUAL_STEPS):
-            v = self.part.psi(residual / s)
-            v = v - self.table.scores(self.table.step(v))
+            v = self.table.orthogonal(self.part.psi(residual / s))
             v = v * min(1.0, k / max(float(np.abs(v).max()), 1e-300))
             best = min(best, self.total(here + 0.5 * v * v - u * v))
             if best <= 0.01 * PROVEN_GAP * self.total(here):
@@ -322,7 +356,7 @@ def _certificate(
     status = line_status(not (run.part.redescending or exact), objective, gap, stationarity, run.scale_error)
     status = status if converged else Status.NOT_PROVEN
     advice = ""
-    if run.collapsed(objective, exact):
+    if run.not_an_s_estimate(objective, exact):
         status, advice = Status.NOT_PROVEN, "too few rows for the scale of a high-breakdown start; use 'least-squares'"
     elif not converged:
         advice = f"the last step changed the residuals by {run.change:.2g}; raise max_iter or tol"
@@ -338,6 +372,8 @@ def _certificate(
         note += "; started where fewer than half of the rows cannot move it"
     elif run.part.redescending:
         note += "; started at least squares, whose scale the high-breakdown start did not undercut"
+    if run.table.rank < run.table.parameters:  # the least value is the same, and not reached by one θ alone
+        note += "; columns depend on others, so that other coefficients fit as well"
     return MonotoneCertificate(
         status=status,
         advice=advice,
@@ -346,9 +382,6 @@ def _certificate(
                 "the objective is convex at the final scale",
                 not run.part.redescending,
                 remedy="psi='huber' has no local minima",
-            ),
-            Assumption(
-                "the columns are independent", run.table.rank == run.table.parameters, remedy="remove dependent columns"
             ),
         ),
         objective=objective,

@@ -35,6 +35,7 @@ class Family(NamedTuple):
     maximum: float | None
     steepest: float = 0.0
     edge: bool = False  # rounding decides whether there is a maximum
+    maximum_room: float = 0.0  # the rounding of the maximum, where it is another than that of the likelihood
 
 
 class Groups(NamedTuple):
@@ -81,7 +82,7 @@ def gaussian(part: Any, values: Rows, groups: Groups) -> Family:
     for k in range(groups.number):
         z = np.where(seen, (x - mean[k]) / deviation[k], 0.0)
         shift = np.minimum(lost / deviation[k], 1e300)
-        relative = (64.0 + math.sqrt(len(x))) * EPS + shift**2
+        relative = (64.0 + math.sqrt(len(x))) * EPS + shift**2 + _floor_room(part, spread, lost) / variance[k]
         scores[:, k] = (np.where(seen, -0.5 * (z * z + np.log(variance[k]) + LOG_2PI), 0.0)).sum(axis=1)
         each = np.abs(z) * shift + (z * z + 1.0) * relative + 8.0 * EPS * np.abs(np.log(variance[k]))
         room[:, k] = np.where(seen, each, 0.0).sum(axis=1)
@@ -91,12 +92,22 @@ def gaussian(part: Any, values: Rows, groups: Groups) -> Family:
     edge = bool(((n > 0) & (ratio > 0.1 * FLAT) & (ratio <= 10.0 * FLAT)).any())
     terms = np.where(n > 0, -0.5 * n * (np.log(2.0 * math.pi * np.maximum(best, 1e-300)) + 1.0), 0.0)
     maximum = math.inf if flat.any() else float(terms.sum())
-    return Family(scores, room, groups.own(scores), _sum_room(groups, scores, room), maximum, 0.0, edge)
+    # A mean that is off by e adds e² to the variance, which is the rows' own at the maximum, without a floor.
+    relative = (64.0 + math.sqrt(len(x))) * EPS + lost**2 / np.maximum(best, 1e-300)
+    maximum_room = float(np.where((n > 0) & ~flat, n * relative, 0.0).sum())
+    likelihood_room = _sum_room(groups, scores, room)
+    return Family(scores, room, groups.own(scores), likelihood_room, maximum, 0.0, edge, maximum_room)
 
 
 def _floor(part: Any, spread: Rows) -> float:
     largest = float(spread.max(initial=0.0))
     return part.smoothing * largest if largest > 0.0 and part.smoothing > 0.0 else (part.smoothing or 1e-300)
+
+
+def _floor_room(part: Any, spread: Rows, lost: Rows) -> float:
+    """The rounding of the floor: a spread is made of squared distances between means, each off by ``lost``."""
+    moved = 2.0 * lost * np.sqrt(spread) + lost**2 + 64.0 * EPS * spread
+    return float(part.smoothing * moved.max(initial=0.0))
 
 
 def covariant(part: Any, values: Rows, groups: Groups) -> Family:
@@ -127,32 +138,39 @@ def covariant(part: Any, values: Rows, groups: Groups) -> Family:
         ]
         best = [scatter[k] / max(float(n[k]), 1e-300) for k in range(count)]
     lost = means_rounding(values)
-    made = [_normal(values, mean[k], covariance[k], lost) for k in range(count)]
+    more = _floor_room(part, wide, lost)
+    made = [_normal(values, mean[k], covariance[k], lost, more) for k in range(count)]
     scores, room = (np.column_stack(side) for side in zip(*made, strict=True))
-    maximum, edge = 0.0, False
+    maximum, edge, maximum_room = 0.0, False, 0.0
     for k in np.flatnonzero(used):
-        log, near = _log_determinant(best[k], mean[k])
+        log, near, relative = _log_determinant(best[k], mean[k], lost, len(values))
         maximum -= 0.5 * float(n[k]) * (log + d * LOG_2PI + d)
+        maximum_room += float(n[k]) * relative
         edge = edge or near
-    return Family(scores, room, groups.own(scores), _sum_room(groups, scores, room), maximum, 0.0, edge)
+    likelihood_room = _sum_room(groups, scores, room)
+    return Family(scores, room, groups.own(scores), likelihood_room, maximum, 0.0, edge, maximum_room)
 
 
-def _log_determinant(covariance: Rows, mean: Rows) -> tuple[float, bool]:
-    """log det, −∞ where it is singular but for rounding; and whether that is a near thing."""
+def _log_determinant(covariance: Rows, mean: Rows, lost: Rows, rows: int) -> tuple[float, bool, float]:
+    """log det, −∞ where it is singular but for rounding; whether that is a near thing; and its rounding.
+
+    Rounding that moves the correlations by E moves log det by tr(R⁻¹E), at most the sum of 1/λ times the size of E.
+    """
     spread = np.diagonal(covariance)
     ratio = np.sqrt(spread / np.maximum(mean**2 + spread, 1e-300))
     flat, near = bool((ratio <= FLAT).any()), bool(((ratio > 0.1 * FLAT) & (ratio <= 10.0 * FLAT)).any())
     if flat:
-        return -math.inf, near
+        return -math.inf, near, 0.0
     unit = np.sqrt(spread)
     values = np.linalg.eigvalsh(covariance / unit / unit[:, None])
     near = near or bool(0.01 * CORRELATED < values[0] < 100.0 * CORRELATED)
     if values[0] <= CORRELATED:
-        return -math.inf, near
-    return float(np.log(values).sum() + np.log(spread).sum()), near
+        return -math.inf, near, 0.0
+    moved = (64.0 + math.sqrt(rows)) * EPS * len(mean) + float((lost / unit) @ (lost / unit))
+    return float(np.log(values).sum() + np.log(spread).sum()), near, moved * float((1.0 / values).sum())
 
 
-def _normal(values: Rows, mean: Rows, covariance: Rows, lost: Rows) -> tuple[Rows, Rows]:
+def _normal(values: Rows, mean: Rows, covariance: Rows, lost: Rows, floor_room: float = 0.0) -> tuple[Rows, Rows]:
     """(log-density of complete rows, rounding)."""
     unit = np.sqrt(np.diagonal(covariance))
     root = np.linalg.cholesky(covariance / unit / unit[:, None])
@@ -162,6 +180,7 @@ def _normal(values: Rows, mean: Rows, covariance: Rows, lost: Rows) -> tuple[Row
     shift = float(np.linalg.norm(np.linalg.solve(np.abs(root), lost / unit)))
     condition = float(np.linalg.cond(root)) ** 2
     relative = (64.0 + len(mean) ** 2 + math.sqrt(len(values))) * EPS * condition + shift**2
+    relative += floor_room / float(unit.min()) ** 2 * condition
     room = np.sqrt(squares) * shift + (squares + len(mean)) * relative + 8.0 * EPS * abs(log)
     return -0.5 * squares - log - 0.5 * len(mean) * LOG_2PI, room
 

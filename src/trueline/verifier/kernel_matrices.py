@@ -20,13 +20,18 @@ def kernel_matrix(shape: Any, A: Rows, B: Rows) -> tuple[Rows, Rows, Rows]:
     """
     name = getattr(shape, "name", "") if isinstance(shape, tuple) else ""
     dot = A @ B.T
-    lengths = (A**2).sum(axis=1)[:, None] + (B**2).sum(axis=1)
     terms = (A.shape[1] + 4) * EPS
     if name == "gaussian":
-        exponent = shape.gamma * squared_distances(A, B)
+        distances = squared_distances(A, B)
+        exponent = shape.gamma * distances
         K = np.exp(-exponent)
-        # The model may centre the rows or not: without, ‖x‖² + ‖z‖² − 2x·z loses the digits of ‖x‖².
-        return K, K * (terms * exponent + EPS), K * np.minimum(shape.gamma * terms * lengths + EPS, 1.0)
+        # The model takes x and z less the mean of the points, which rounds them by EPS of their size, and then loses the
+        # digits of ‖x‖² in ‖x‖² + ‖z‖² − 2x·z.
+        middle = B.mean(axis=0)
+        lengths = ((A - middle) ** 2).sum(axis=1)[:, None] + ((B - middle) ** 2).sum(axis=1)
+        shifts = EPS * (np.linalg.norm(A, axis=1)[:, None] + np.linalg.norm(B, axis=1))
+        moved = shape.gamma * (terms * lengths + 2.0 * np.sqrt(distances) * shifts + shifts**2)
+        return K, K * (terms * exponent + EPS), K * np.minimum(2.0 * moved + EPS, 1.0)
     if name == "polynomial":
         base = shape.gamma * dot + shape.coef0
         slope = shape.degree * np.abs(base) ** (shape.degree - 1.0)

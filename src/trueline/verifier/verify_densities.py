@@ -117,7 +117,8 @@ def _maximum(out: Claims, families: list[tuple[str, Family]], prior: float, room
     else:
         most = prior + sum(family.maximum or 0.0 for _, family in families)
         # At the maximum the likelihood is as flat as it gets: its rounding is at most that of the likelihood itself.
-        wide = math.inf if edge else 4.0 * room + 64.0 * EPS * abs(most)
+        own = sum(family.maximum_room for _, family in families)
+        wide = math.inf if edge else 4.0 * room + own + 64.0 * EPS * abs(most)
         out.equals("maximum", most, wide)
         size = 4.0 * EPS * (abs(proof.maximum) + abs(proof.log_likelihood)) if is_finite(proof.maximum) else 0.0
         out.equals("gap", proof.maximum - proof.log_likelihood, size)

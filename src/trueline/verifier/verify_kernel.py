@@ -19,7 +19,7 @@ from .agreement import EPS, same_predictions, same_status
 from .kernel_matrices import is_inner_product, kernel_matrix
 from .stated_claims import Claims, Rows
 
-KEPT = 2e-12  # directions of the landmarks' span below this part of the largest are none for certain
+KEPT = 1e-12  # directions of the landmarks' span below this part of the largest are none
 INNER_PRODUCT = "the kernel is an inner product"
 
 
@@ -27,6 +27,7 @@ class Expansion(NamedTuple):
     """The model on its rows: features, their inner products, residuals, and what rounding may do to a row's score.
 
     ``own`` is the rounding of the numbers here, with sums in extended precision; ``room`` that of the model's.
+    ``feature_room`` and ``product_room`` are the model's rounding of each feature, and of the matrix of products.
     """
 
     features: Rows
@@ -34,6 +35,8 @@ class Expansion(NamedTuple):
     residual: Rows
     own: Rows
     room: Rows
+    feature_room: Rows
+    product_room: float
 
 
 def kernel_ridge(out: Claims, record: Any, proof: Any, X: Rows, y: Rows, weights: Rows) -> None:
@@ -85,32 +88,39 @@ def _expansion(record: Any, rows: Rows, target: Rows) -> Expansion:
         turned = np.abs(rows) @ np.abs(record.points).T + np.abs(record.phases)
         rounding = np.minimum((rows.shape[1] + 2) * EPS * turned + 2.0 * EPS, 2.0) * size
         entries = 4.0 * EPS * np.ones_like(angle) * size  # the features are what was computed here
+        product_room = 0.0
     else:
         features, entries, rounding = kernel_matrix(record.shape, rows, record.points)
-        products = features if record.form == "exact" else kernel_matrix(record.shape, record.points, record.points)[0]
+        products, product_room = features, float(np.linalg.norm(rounding))
+        if record.form != "exact":
+            products, _, product_rounding = kernel_matrix(record.shape, record.points, record.points)
+            product_room = float(np.linalg.norm(product_rounding))
     residual = target - np.longdouble(constant) - np.asarray(features, dtype=np.longdouble) @ coef
     sums = np.abs(features) @ np.abs(coef) + abs(constant) + np.abs(target)
     room = rounding @ np.abs(coef) + (len(coef) + 4) * EPS * sums
     long = float(np.finfo(np.longdouble).eps)
     own = entries @ np.abs(coef) + (len(coef) + 4) * long * sums + EPS * np.abs(residual).astype(float)
-    return Expansion(features, products, residual.astype(float), own, room)
+    return Expansion(features, products, residual.astype(float), own, room, rounding, product_room)
 
 
 def _dual_gap(
     out: Claims, record: Any, target: Rows, w: Rows, alpha: float, model: Expansion
 ) -> tuple[float, float, float]:
     """Weak duality with the expansion itself as the dual point; and leave-one-out by the inverse of the system."""
-    coef, free = record.coef, record.intercept != 0.0
-    if free:
-        total = float(coef.sum())
-        balanced = abs(total) <= (len(coef) + 2) * EPS * float(np.abs(coef).sum())
-        out.holds("dual", total, balanced, "coefficients sum to 0: a dual point")
+    coef, constant = record.coef, float(record.intercept)
+    free = constant != 0.0
     miss = model.residual - alpha * coef / w
     gap = 0.5 * float(w @ miss**2)
     gap_own, gap_room = (float(w @ (np.abs(miss) * e + 0.5 * e**2)) for e in (model.own, model.room))
     largest = max(float(np.abs(target).max()), 1e-300)
     out.equals("residual", float(np.abs(miss).max()) / largest, 2.0 * float(model.room.max()) / largest)
     system = model.features + np.diag(alpha / w)
+    if free:
+        # c = S⁻¹(y − b): where y is nearly constant the two parts cancel, and the rounding of each of them stays.
+        total, parts = float(coef.sum()), abs(constant) * float(np.abs(np.linalg.inv(system).sum(axis=1)).sum())
+        balanced = abs(total) <= (len(coef) + 2) * EPS * (float(np.abs(coef).sum()) + parts)
+        out.holds("dual", total, balanced, "coefficients sum to 0: a dual point")
+        gap_own, gap_room = gap_own + alpha * abs(constant * total), gap_room + alpha * abs(constant * total)
     condition = (float(np.abs(model.features).sum(axis=1).max()) + alpha / w.min()) / (alpha / w.max())
     if free:
         border = np.ones((len(w), 1))
@@ -124,11 +134,41 @@ def _dual_gap(
 def _quadratic_gap(
     out: Claims, record: Any, target: Rows, w: Rows, alpha: float, model: Expansion
 ) -> tuple[float, float, float]:
-    """½gᵀH⁻¹g in features whose inner products are 1 and 0; and leave-one-out by leverages."""
+    """½gᵀH⁻¹g in features whose inner products are 1 and 0; and leave-one-out by leverages.
+
+    A direction of the landmarks' span that rounding puts on either side of the limit may be one of the model's or not:
+    of the possible spans the one is taken whose leave-one-out error is the claimed one.
+    """
     values, vectors = np.linalg.eigh(model.products)
-    on = values > KEPT * values[-1]
-    whiten = vectors[:, on] / np.sqrt(values[on])
-    features, theta = model.features @ whiten, np.sqrt(values[on]) * (vectors[:, on].T @ record.coef)
+    noise = len(values) * EPS * values[-1] + model.product_room
+    surely, perhaps = (int((values > KEPT * values[-1] + sign * noise).sum()) for sign in (1.0, -1.0))
+    claimed = float(out.proof.leave_one_out)
+    spans = [
+        _span(record, target, w, alpha, model, values[-rank:], vectors[:, -rank:])
+        for rank in range(max(surely, 1), perhaps + 1)
+    ]
+    span = min(spans, key=lambda one: abs(one.left - claimed))
+    out.equals("residual", span.residual, span.residual_room)
+    out.equals("leave_one_out", span.left, span.left_room)
+    return span.gap, span.gap_own, span.gap_room
+
+
+class Span(NamedTuple):
+    """What is found over one span of features: how far the minimum is, and the leave-one-out error, with rounding."""
+
+    gap: float
+    gap_own: float
+    gap_room: float
+    residual: float
+    residual_room: float
+    left: float
+    left_room: float
+
+
+def _span(record: Any, target: Rows, w: Rows, alpha: float, model: Expansion, values: Rows, vectors: Rows) -> Span:
+    """The quadratic over the features of these directions of the landmarks' products."""
+    whiten = vectors / np.sqrt(values)
+    features, theta = model.features @ whiten, np.sqrt(values) * (vectors.T @ record.coef)
     free = record.intercept != 0.0
     middle = w @ features / w.sum() if free else np.zeros(features.shape[1])
     centred = features - middle
@@ -139,8 +179,8 @@ def _quadratic_gap(
     hessian = weighed.T @ centred + alpha * np.eye(len(theta))
     gain = float(gradient @ np.linalg.solve(hessian, gradient)) + float(w.sum()) * level**2
     # A basis that divides by small roots amplifies the rounding of the coefficients.
-    turned = alpha * len(theta) * EPS * np.abs(theta).sum() / math.sqrt(float(values[on].min() / values[-1]))
-    entries = len(values) * EPS * (np.abs(model.features) @ np.abs(whiten))
+    turned = alpha * len(theta) * EPS * np.abs(theta).sum() / math.sqrt(float(values.min() / values[-1]))
+    entries = (len(record.coef) * EPS * np.abs(model.features) + model.feature_room) @ np.abs(whiten)
     turned = turned + entries.T @ (w * np.abs(model.residual))
 
     def moved(room: Rows) -> tuple[Rows, float]:
@@ -152,14 +192,22 @@ def _quadratic_gap(
     gap_own, (lost, gap_room) = moved(model.own)[1], moved(model.room)
     start = centred.T @ (w * (target - (w @ target / w.sum() if free else 0.0)))
     length = max(float(np.linalg.norm(start)), 1e-300)
-    out.equals("residual", float(np.linalg.norm(gradient)) / length, 2.0 * float(np.linalg.norm(lost)) / length)
-    own = w * np.einsum("ij,ji->i", centred, np.linalg.solve(hessian, centred.T)) + (w / w.sum() if free else 0.0)
-    left = float(np.average((model.residual / np.maximum(1.0 - own, 1e-12)) ** 2, weights=w))
-    condition = float(np.trace(hessian)) / alpha / float(values[on].min() / values[-1])
-    relative = 64.0 * len(w) * EPS * condition / max(float((1.0 - own).min()), 1e-12)
-    relative += 4.0 * float(model.room.max()) / max(float(np.sqrt(np.average(model.residual**2, weights=w))), 1e-300)
-    out.equals("leave_one_out", left, relative * left + 1e-300)
-    return 0.5 * max(gain, 0.0), gap_own, gap_room
+    inverse = np.linalg.inv(hessian)
+    own = w * np.einsum("ij,jk,ik->i", centred, inverse, centred) + (w / w.sum() if free else 0.0)
+    kept = np.maximum(1.0 - own, 1e-12)
+    left = float(np.average((model.residual / kept) ** 2, weights=w))
+    # Leverages move with the features (in units of H), with the directions themselves, and with the sums of H.
+    drift = math.sqrt(float(w @ np.einsum("ij,jk,ik->i", entries, np.abs(inverse), entries)))
+    condition = float(np.trace(hessian)) / alpha / float(values.min() / values[-1])
+    relative = 64.0 * len(w) * EPS * condition + 8.0 * drift + 8.0 * model.product_room / float(values.min())
+    each = (model.room + np.abs(model.residual) * np.minimum(relative * own + len(w) * EPS, 1.0) / kept) / kept
+    each = each + relative * np.abs(target - model.residual - (w @ target / w.sum() if free else 0.0)) / kept
+    lost_left = float(np.average(each**2, weights=w))
+    return Span(
+        0.5 * max(gain, 0.0), gap_own, gap_room,
+        float(np.linalg.norm(gradient)) / length, 2.0 * float(np.linalg.norm(lost)) / length,
+        left, 2.0 * math.sqrt(left * lost_left) + lost_left + 1e-300,
+    )  # fmt: skip
 
 
 def _gap_claims(out: Claims, record: Any, primal: float, primal_room: float, gap: float, gap_room: float) -> None:

@@ -42,7 +42,6 @@ STEPS = 200  # reweighted steps towards a dual point
 EXACT = 1e-13  # a scale of this part of the largest term of a residual is rounding: half of the rows lie on the line
 
 CONVEX = "the objective is convex at the final scale"
-INDEPENDENT = "the columns are independent"
 SEVERAL = "the best likelihood was reached from more than one start"
 
 
@@ -87,7 +86,8 @@ class Line:
         # Subtracting the mean leaves the rounding of the mean in the columns, and of a constant column nothing else.
         self.column_room = np.r_[np.zeros(int(constant)), 4.0 * EPS * widest * bool(constant)]
         self.columns[:, np.abs(self.columns).max(axis=0) <= self.column_room] = 0.0
-        self.length = np.sqrt(np.maximum(weights @ self.columns**2, 1e-300))
+        length = np.sqrt(weights @ self.columns**2)
+        self.length = np.where(length > 0.0, length, np.inf)  # a column of zeros counts for nothing
 
     def squared_singular_values(self) -> Rows:
         return np.linalg.svd(self.columns * np.sqrt(self.weights)[:, None] / self.length, compute_uv=False) ** 2
@@ -105,10 +105,13 @@ class Line:
         return found, 0.0
 
     def solve(self, right: Rows, weights: Rows) -> Rows:
-        """Weighted least squares of ``right`` on the columns, fitted values."""
+        """Weighted least squares of ``right`` on the columns, fitted values.
+
+        Every direction counts that is one in these numbers: a dual point must be orthogonal to the weak ones too.
+        """
         root = np.sqrt(weights)[:, None]
         scaled = self.columns / self.length
-        return np.asarray(scaled @ np.linalg.lstsq(scaled * root, right * root[:, 0], rcond=1e-7)[0])
+        return np.asarray(scaled @ np.linalg.lstsq(scaled * root, right * root[:, 0], rcond=max(scaled.shape) * EPS)[0])
 
     def orthogonal(self, values: Rows) -> Rows:
         """``values`` less their projection on the columns, twice, so that rounding does not stay."""
@@ -182,8 +185,7 @@ def m_estimate(out: Claims, line: Line, said: Any, name: str, counted: Rows) -> 
     if len(constants) != CONSTANTS[name] or not rising or not math.isfinite(constants[-1]):
         raise ModelError(f"the constants {constants} are none of ψ {name}", where="tuning")
     kept, convex = said.get("start") == "high-breakdown", name == "huber"
-    independent = line.rank() == line.columns.shape[1]
-    same_assumptions(out, {CONVEX: convex, INDEPENDENT: None if _on_edge(line) else independent})
+    same_assumptions(out, {CONVEX: convex})
     if not scale > line.rounding:
         exact_line(out, line, scale)
         return
