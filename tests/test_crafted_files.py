@@ -61,6 +61,8 @@ FREE = (
     "energies",
     "sample",
 )
+# Files of 0.1 have none of these; without them a loss may not be stated, and no other one is.
+MAY_BE_MISSING = ("redundant",)
 
 
 def use(path, X, y):
@@ -140,7 +142,7 @@ def test_no_crafted_array_gets_through(share):
         done
         for done, came in found
         if came == "used" and done[1:] != ["intercept", "one number"] and (done[2] in ("added", "removed") or done[2].startswith(MUST_BE_REFUSED))
-        and not any(part in done[1] for part in FREE)
+        and not any(part in done[1] for part in FREE) and not (done[2] == "removed" and done[1].endswith(MAY_BE_MISSING))
     ]  # fmt: skip
     assert not loose, loose
 

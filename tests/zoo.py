@@ -33,7 +33,7 @@ def zoo():
         "perceptron": fitted(tl.Perceptron(), two),
         "winnow": fitted(tl.Winnow(), two, np.abs(X)),
         "ladder": fitted(tl.OnlineRegressor(geometry="additive", rate="auto")),
-        "ladder_three": fitted(tl.OnlineClassifier(geometry="additive", rate="auto"), three),
+        "ladder_three": fitted(tl.OnlineClassifier(geometry="additive", rate="auto"), three[:40], X[:40]),
         "mixture": fitted(tl.OnlineRegressor()),
         "mixture_two": fitted(tl.OnlineClassifier(), two),
         "mixture_three": fitted(tl.OnlineClassifier(), three),

@@ -286,7 +286,7 @@ class WeakDirections(NamedTuple):
     def of(cls, risk: Risk, metric: np.ndarray, free: np.ndarray, left_out: np.ndarray) -> WeakDirections:
         columns = risk.design.dense_columns(free)  # they are shifted before they are multiplied
         # An eigenvector carries rounding along the others, and their images would look like its own: it is taken off.
-        others = np.linalg.qr(left_out, mode="complete")[0][:, left_out.shape[1] :]
+        others = dense.qr(left_out, mode="complete")[0][:, left_out.shape[1] :]
         gram = others.T @ risk.design.hessian(risk.c, free) @ others
         along = others.T @ (columns.T @ (risk.c[:, None] * (columns @ left_out)))
         left_out = left_out - others @ solve_symmetric(gram, along)

@@ -16,11 +16,12 @@ from typing import Any
 
 import numpy as np
 
+from .. import dense
 from .._jit import kernel
 from ..certificates.certificate import Assumption, Status
 from ..certificates.regret import RegretCertificate, bound_status, rounded_up
 from ..data.rows import rows_of
-from ..errors import DataError
+from ..errors import DataError, ModelError
 from ..modelfile import Array
 from . import inputs, regret, sums
 from .named import filled
@@ -91,7 +92,7 @@ def log_det_above(G: np.ndarray, ridge: float, intercept: bool, gamma: float) ->
     total = A.diagonal() + ridge
     root = np.sqrt(total)
     scaled = (A + ridge * np.eye(len(A))) / root / root[:, None]
-    return float(np.linalg.slogdet(scaled)[1] + np.log(total / ridge).sum())
+    return float(dense.slogdet(scaled)[1] + np.log(total / ridge).sum())
 
 
 class RecursiveModel:
@@ -300,6 +301,8 @@ class RecursiveModel:
     @classmethod
     def from_state(cls, arrays: dict[str, np.ndarray], meta: dict[str, Any]) -> RecursiveModel:
         """The record of a state."""
+        if not 0.0 < meta["ridge"] < math.inf:
+            raise ModelError("no learner has the ridge that the file states; use an intact copy", where="ridge")
         model = cls(meta["ridge"], names=meta["names"] or None, **meta["settings"])
         model.P, model.w, model.numbers = (np.array(arrays[name]) for name in ("P", "w", "numbers"))
         model.progress, model._marks = meta["progress"], meta["marks"]

@@ -6,6 +6,7 @@ back at loading: nothing is imported because a file says so.
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -119,6 +120,7 @@ def declared(arrays: dict[str, np.ndarray], meta: dict[str, Any]) -> dict[str, A
 
 def from_state(cls: Any, arrays: dict[str, np.ndarray], meta: dict[str, Any], parts: Any = ()) -> Any:
     """The OnlineModel of a state."""
+    _refuse_impossible(meta)
     model = cls(
         rebuild(meta["loss"], LOSSES, "loss", parts),
         rebuild(meta["geometry"], GEOMETRIES, "geometry", parts),
@@ -128,6 +130,8 @@ def from_state(cls: Any, arrays: dict[str, np.ndarray], meta: dict[str, Any], pa
         **meta["settings"],
     )
     for h, head in enumerate(model.heads):
+        if not np.array_equal(arrays[f"numbers{h}"][: state.CANDIDATES], head.numbers[: state.CANDIDATES]):
+            raise ModelError("the file's learner and its settings do not agree; use an intact copy", where="settings")
         head.table = state.widened(np.array(arrays[f"table{h}"]), model.width)
         head.numbers = np.array(arrays[f"numbers{h}"])
     model.sums = Sums.from_state(arrays, model.width) if "sums" in arrays else None
@@ -145,6 +149,23 @@ def from_state(cls: Any, arrays: dict[str, np.ndarray], meta: dict[str, Any], pa
     model.progress = meta["progress"]
     model._next_record, model._last_loss, model._last_weight = meta["marks"]
     return model
+
+
+def _refuse_impossible(meta: dict[str, Any]) -> None:
+    """Settings that no learner can have: its certificate would divide by them, or take their logarithm."""
+    settings, (base, power) = meta["settings"], meta["rate"]
+    batch, confidence, largest = settings["batch"], settings["confidence"], settings["loss_range"]
+    possible = {
+        "rate": 0.0 < base < math.inf and 0.0 <= power < math.inf,
+        "l1": 0.0 <= settings["l1"] < math.inf,
+        "l2": 0.0 <= settings["l2"] < math.inf,
+        "batch": batch == int(batch) and batch >= 1,
+        "confidence": 0.0 < confidence < 1.0,
+        "loss_range": largest is None or 0.0 < largest < math.inf,
+    }
+    for name, held in possible.items():
+        if not held:
+            raise ModelError(f"no learner has the {name} that the file states; use an intact copy", where=name)
 
 
 def _least(described: dict[str, Any], width: int) -> Least:

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from .. import dense
+from ..errors import ModelError
 from ..modelfile import Array
 from . import best_fixed
 from .inputs import squared_norms
@@ -220,10 +221,16 @@ def solve(A: np.ndarray, b: np.ndarray) -> np.ndarray:
     """A solution of Au = b for a positive semidefinite A: scaled to unit diagonal, weak directions left out."""
     if not len(b):
         return b
-    scale = 1.0 / np.sqrt(np.maximum(A.diagonal(), np.finfo(float).tiny))
+    length = A.diagonal()
+    used = length > np.finfo(float).tiny  # others are columns of zeros, but for rounding
+    scale = np.where(used, 1.0 / np.sqrt(np.where(used, length, 1.0)), 0.0)
     scaled = A * scale * scale[:, None]
     found = _far_from_singular(scaled, scale * b)
     if found is None:
+        if not np.isfinite(scaled).all():
+            raise ModelError(
+                "the sums behind the certificate are not those of any rows; use an intact copy", where="sums"
+            )
         values, vectors = dense.eigh(scaled)
         kept = values > len(A) * np.finfo(float).eps * max(values[-1], 0.0)
         found = vectors[:, kept] @ ((vectors[:, kept].T @ (scale * b)) / values[kept])

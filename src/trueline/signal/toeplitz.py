@@ -67,7 +67,8 @@ def lms_certificate(numbers: np.ndarray, toeplitz: Toeplitz, last: np.ndarray, r
         bound_comparator = sums.best(G, (1 - kappa) / eta, False)[1:]
         upper = best_fixed.least_squares(A, b, square, sizes[:-1], float(sizes[-1]), gamma, bound_comparator).upper
         bound = upper / (1 - kappa) + float(bound_comparator @ bound_comparator) / eta
-        bound = rounded_up(bound, int(numbers[state.ROUNDS]))
+        squares = 2.0 * float(np.finfo(last.dtype).eps)  # what the squared errors, in the filter's precision, are off
+        bound = rounded_up(bound, int(numbers[state.ROUNDS])) * (1.0 + squares)
     status = bound_status(suffered, bound, assumptions)
     return RegretCertificate(
         status=status, assumptions=assumptions,

@@ -19,7 +19,9 @@ import numpy as np
 
 from .learner_replay import EPS, LINKED, Run, spread
 from .stated_claims import Rows, Rule
-from .verify_comparators import Stream, is_allowed, loss_of_fixed, near_the_start, newton
+from .verify_comparators import Fixed, Stream, is_allowed, loss_of_fixed, near_the_start, newton
+
+PRECISION = 1e-9  # a comparator of nearly the least bound will do: any of them proves one
 
 
 class Bound(NamedTuple):
@@ -54,9 +56,10 @@ class Line:
             ranges = 2.0 * self.rule.parameter * root * np.abs(used).max(axis=1)
         return self.rate * float(ranges.max()) ** 2 / 4.0
 
-    def bounds(self, u: Rows) -> list[Bound]:
-        """The bounds of every theorem that applies at the comparator u."""
-        fixed, kappa, found = loss_of_fixed(self.stream, u), self.kappa(), list[Bound]()
+    def bounds(self, u: Rows, fixed: Fixed | None = None) -> list[Bound]:
+        """The bounds of every theorem that applies at the comparator u, whose loss may be known already."""
+        fixed = loss_of_fixed(self.stream, u) if fixed is None else fixed
+        kappa, found = self.kappa(), list[Bound]()
         distance = self.divergence(u)
         if kappa is not None and kappa < 1.0:
             value = fixed.loss / (1.0 - kappa) + 2.0 * distance / self.rate
@@ -140,7 +143,9 @@ class Line:
             ridge[1:] += extra
             first = stream.first
             u = u.copy()
-            u[first:] = newton(stream, stream.Z[:, first:], u[first:], ridge[first:], centre[first:])
+            u[first:] = newton(
+                stream, stream.Z[:, first:], u[first:], ridge[first:], centre[first:], least_gain=PRECISION
+            )
             found.append(u)
             if self.rule.geometry != "adaptive" and self.rule.power == 0.0:
                 break

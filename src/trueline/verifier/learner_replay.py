@@ -211,7 +211,6 @@ class Replay:
         size = scores[0] ** 2 + slope[0] ** 2 + shove[0] ** 2
         lost = ~((size <= LARGEST**2) & (self.norm2[i] <= LARGEST)) & ~self.dead
         if lost.any():
-            self.take_back(lost & self.ran_away(), i)
             self.reset(lost)
             scores[:] = np.where(self.dead, self.start[0] @ self.Z[i], scores)
 

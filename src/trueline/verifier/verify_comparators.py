@@ -121,8 +121,13 @@ def _least_squares(stream: Stream, A: Rows) -> Fixed:
     return Fixed(float(left @ left), float((2.0 * np.abs(left) * blur + blur**2).sum()))
 
 
-def newton(stream: Stream, A: Rows, v: Rows, ridge: Rows, centre: Rows, width: float = 0.0) -> Rows:
-    """Damped Newton steps for Σ share·V(t, A v) + ½Σ ridge·(v − centre)²; a corner of V is rounded off to ``width``."""
+def newton(
+    stream: Stream, A: Rows, v: Rows, ridge: Rows, centre: Rows, width: float = 0.0, least_gain: float = 4.0 * EPS
+) -> Rows:
+    """Damped Newton steps for Σ share·V(t, A v) + ½Σ ridge·(v − centre)²; a corner of V is rounded off to ``width``.
+
+    They end when one gains no more than this share of the total.
+    """
 
     def look(at: Rows) -> tuple[float, Rows, Rows]:
         value, slope, curved = _rounded(stream, A @ at, width)
@@ -153,7 +158,7 @@ def newton(stream: Stream, A: Rows, v: Rows, ridge: Rows, centre: Rows, width: f
             if better:
                 fallen, v = now - then[0], v + length * step
                 now, gradient, curved = then
-                if fallen <= 4.0 * EPS * abs(now):
+                if fallen <= least_gain * abs(now):
                     break
     return v
 

@@ -18,7 +18,7 @@ import numpy as np
 from .learner_bounds import Bound, Line
 from .learner_replay import COPIES, EPS, LINKED, SAFETY, Replay, Run, losses_at, spread
 from .stated_claims import Check, Claims, Given, Rows, Rule, classes_of, is_finite, numbers_of, rule_of, targets_of
-from .verify_comparators import Stream, near_the_start
+from .verify_comparators import Stream, loss_of_fixed, near_the_start
 from .verify_regret import (
     RELATIVE,
     Suffered,
@@ -227,12 +227,17 @@ def _least_member_bound(rule: Rule, lines: list[Line], one: Mixed, stated: list[
             trials.append(near_the_start(line.stream, line.run.start, rule.batch / line.rate))
         else:
             trials += line.short_comparators()
+    fixed = [loss_of_fixed(lines[0].stream, u) for u in trials]  # of every rate: they met the same rows
     for k in alive:
         own = lines[k].run.step_losses[0, lines[k].index]
         clipped = rule.unit * max(0.0, float(one.losses[0, k] - own))
         over = float(gap[0]) + clipped
         room = float(spread(gap)) + rule.unit * float(spread(one.losses)[k]) + 1e-11 * over
-        found += [Bound(bound.value + over, bound.room + room) for u in trials for bound in lines[k].bounds(u)]
+        found += [
+            Bound(bound.value + over, bound.room + room)
+            for u, lost in zip(trials, fixed, strict=True)
+            for bound in lines[k].bounds(u, lost)
+        ]
     return min(found)
 
 
