@@ -128,6 +128,7 @@ def draw(rng: np.random.Generator, target: str, hostile: bool, weighted: bool) -
             X, signal = TROUBLES[trouble](rng, X, signal)
         if weighted and rng.random() < 0.2:
             weights = 10.0 ** rng.uniform(-9.0, 9.0, len(X))
+        weights = None if weights is None else weights[: len(X)]
     return Rows(X, make_target(rng, signal, target, hostile), weights)
 
 

@@ -7,9 +7,11 @@ import math
 import numpy as np
 import pytest
 from forged_records import copied, failures, fitted, replaced
+from kinds import mixed_table
 
 import trueline as tl
 from trueline.certificates.certificate import Status
+from trueline.errors import DataError, ModelError
 
 RNG = np.random.default_rng(8)
 X = RNG.normal(size=(90, 3)) @ np.array([[1.0, 0.5, 0.0], [0.0, 1.0, 0.3], [0.0, 0.0, 1.0]])
@@ -123,3 +125,50 @@ def test_mixtures_are_stationary_and_never_proven():
     shares, means, variances = record.parts[0].fitted
     record.parts[0]._fitted = (shares, means + 1.0, variances)
     assert failures(record, (X[:, :1],))
+
+
+@pytest.mark.parametrize("form", ["polars", "pandas", "array"])
+def test_tables_with_words_verify_and_forged_levels_are_refused(form):
+    frame, labels, kinds = mixed_table()
+    table = {"polars": frame, "pandas": frame.to_pandas(), "array": frame.to_pandas().to_numpy(dtype=object)}[form]
+    kinds = kinds if form != "array" else dict(zip((0, 3, 4), kinds.values(), strict=True))
+    model = fitted(tl.GenerativeClassifier(kinds), table, labels)
+    assert not failures(model, (table, labels)) and model.certificate_.status is Status.STATIONARY
+    record = copied(model)
+    towns = next(part for part in record.density.parts if part.name == "categorical")
+    towns.stats["counts"] = towns.stats["counts"][:, ::-1].copy()
+    towns._fitted = None
+    assert "log-densities" in failures(record, (table, labels), model.certificate_)
+
+
+def test_words_where_a_model_takes_numbers_are_refused_in_a_sentence():
+    model = fitted(tl.LinearRegression(), X, X[:, 0])
+    with pytest.raises(DataError, match="numbers alone"):
+        tl.verify(model, (np.array([["a", "b", "c"]] * 90), X[:, 0]))
+
+
+SETTINGS = {
+    "smoothing": lambda r: setattr(r.density.parts[0], "smoothing", 0.3),
+    "correction": lambda r: setattr(r.density.parts[0], "correction", 5.0),
+    "priors": lambda r: setattr(r, "priors", np.array([0.5, 0.5])),
+}
+
+
+@pytest.mark.parametrize("setting", SETTINGS)
+@pytest.mark.parametrize("covariance", COVARIANCES)
+def test_a_model_has_the_settings_that_its_estimator_was_asked_for(covariance, setting):
+    model = fitted(tl.GenerativeClassifier(covariance=covariance), X, TWO)
+    SETTINGS[setting](model.model_)
+    assert setting in failures(model, (X, TWO))
+
+
+def test_a_certificate_that_cannot_be_computed_is_a_sentence():
+    class Broken:
+        kind = "density"
+
+        @property
+        def certificate(self):
+            raise np.linalg.LinAlgError("the matrix is not positive definite")
+
+    with pytest.raises(ModelError, match="cannot be read"):
+        tl.verify(Broken(), (X,))

@@ -268,9 +268,10 @@ def poisson(part: Any, values: Rows, groups: Groups) -> Family:
 
 def categorical(part: Any, values: Rows, groups: Groups) -> Family:
     """p = (n_level + α)/(n + α·levels); the levels are those of the rows."""
-    seen = ~np.isnan(values)
+    words = values.dtype == object
+    seen = np.array([value is not None for value in values]) if words else ~np.isnan(values)
     found = np.unique(values[seen & (groups.weights > 0.0)])
-    levels = np.array([float(v) for v in part.levels])
+    levels = np.array([v if words else float(v) for v in part.levels], dtype=values.dtype)
     if sorted(levels.tolist()) != found.tolist():
         raise ValueError("the levels of a categorical column are not those of the rows")
     indicator = (values[:, None] == levels) & seen[:, None]

@@ -160,7 +160,7 @@ def given(model: Any, data: Any, certificate: Any) -> Given:
         )
     X, y, c = (*(data if isinstance(data, tuple) else record.training_rows(data)), None, None)[:3]
     y = np.zeros(X.shape[0]) if y is None else y
-    X, y = np.asarray(X.toarray() if hasattr(X, "toarray") else X, dtype=float), np.asarray(y)
+    X, y = as_rows(X, words=getattr(record, "kind", "") in ("generative", "density")), np.asarray(y)
     c = np.ones(len(X)) if c is None else np.asarray(c, dtype=float)
     if X.ndim != 2 or len(y) != len(X) or len(c) != len(X):
         raise DataError(f"X has shape {X.shape}, y {len(y)} entries, weights {len(c)}: give one a row", where="data")
@@ -169,6 +169,25 @@ def given(model: Any, data: Any, certificate: Any) -> Given:
     if not (np.isfinite(c).all() and (c >= 0.0).all() and (c > 0.0).any()):
         raise DataError("the weights are not finite numbers of at least 0, one of them positive", where="weights")
     return Given(record, proof, X, y, c)
+
+
+def as_rows(X: Any, words: bool) -> Rows:
+    """A matrix of numbers; with ``words``, of objects where a column of a table holds text, None where it is missing."""
+    X = X.toarray() if hasattr(X, "toarray") else X
+    try:
+        return np.asarray(X, dtype=float)
+    except (TypeError, ValueError) as error:
+        if not words:
+            raise DataError(f"X does not hold numbers alone ({error}); give the training rows", where="X") from None
+    names = list(X.columns) if hasattr(X, "columns") else []
+    columns = [np.asarray(X[name], dtype=object) for name in names] or list(np.asarray(X, dtype=object).T)
+    made = np.empty((len(columns[0]), len(columns)), dtype=object)
+    for j, column in enumerate(columns):
+        missing = [value is None or value != value for value in column.tolist()]
+        text = any(isinstance(value, str) for value in column.tolist())
+        for i, value in enumerate(column.tolist()):
+            made[i, j] = (str(value) if text else float(value)) if not missing[i] else None if text else math.nan
+    return made
 
 
 LARGEST = 1e150  # products of larger numbers would overflow, and no fit takes them

@@ -17,6 +17,7 @@ import numpy as np
 from ..errors import ModelError, TruelineError
 from .stated_claims import Check, Claims, Given, check_numbers, given
 from .verify_components import check_components
+from .verify_densities import as_asked
 from .verify_encoding import check_encoding
 from .verify_exact import CLOSED_FORMS, check_closed_form
 from .verify_gap import check_objective
@@ -88,7 +89,7 @@ def verify(model: Any, data: Any, *, certificate: Any = None, replay: Any = None
     >>> tl.verify(tl.LinearRegression().fit(X, y), (X, y)).ok
     True
     """
-    rows = given(model, data, certificate)
+    rows = _rows(model, data, certificate)
     problem = problem_of(rows.record)
     if rows.proof.kind not in CERTIFICATES[problem]:
         raise ModelError(
@@ -101,6 +102,8 @@ def verify(model: Any, data: Any, *, certificate: Any = None, replay: Any = None
     try:
         with np.errstate(all="ignore"):
             _check_of(problem)(out, rows, replay)
+            if hasattr(model, "get_params"):
+                _check_as_asked(out, problem, rows.record, model)
             table = data if table is None and not isinstance(data, tuple) else table
             if problem == "objective":
                 check_inference(out, rows)
@@ -111,14 +114,35 @@ def verify(model: Any, data: Any, *, certificate: Any = None, replay: Any = None
     except TruelineError:
         raise
     except (ArithmeticError, LookupError, TypeError, ValueError, AttributeError) as error:
-        reason = f"{type(error).__name__}: {error}"[:120]
-        raise ModelError(f"the model's claims cannot be recomputed from these rows ({reason})", where="model") from None
-    if problem == "components" and hasattr(model, "whiten"):  # no row shows it, but the estimator was asked for it
-        out.of_model("whiten", rows.record.whiten, model.whiten, bool(rows.record.whiten) == bool(model.whiten))
+        raise ModelError(
+            f"the model's claims cannot be recomputed from these rows ({_short(error)})", where="model"
+        ) from None
     _check_assumptions(out)
     if problem not in PARTLY_CHECKED:
         _check_coverage(out)
     return Verification(rows.proof.kind, tuple(out), tuple(stated_by(rows.record, out)))
+
+
+def _rows(model: Any, data: Any, certificate: Any) -> Given:
+    """The model's certificate and the rows; a certificate is computed where a model keeps only what it follows from."""
+    try:
+        return given(model, data, certificate)
+    except TruelineError:
+        raise
+    except (ArithmeticError, LookupError, TypeError, ValueError, AttributeError) as error:
+        raise ModelError(f"the model or its rows cannot be read ({_short(error)})", where="model") from None
+
+
+def _short(error: Exception) -> str:
+    return f"{type(error).__name__}: {error}"[:120]
+
+
+def _check_as_asked(out: Claims, problem: str, record: Any, asked: Any) -> None:
+    """Settings that no row shows: the model has those that its estimator was asked for."""
+    if problem == "components" and hasattr(asked, "whiten"):
+        out.of_model("whiten", record.whiten, asked.whiten, bool(record.whiten) == bool(asked.whiten))
+    if problem in ("generative", "density"):
+        as_asked(out, record, asked)
 
 
 def problem_of(record: Any) -> str:

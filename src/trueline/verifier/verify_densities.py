@@ -54,6 +54,38 @@ def generative(out: Claims, record: Any, proof: Any, X: Rows, y: Rows, weights: 
     _posteriors(out, record, X[seen], (scores + np.log(given))[seen], room[seen])
 
 
+def columns_of(X: Rows) -> list[Rows]:
+    """The columns of the rows: numbers, or words where there are any."""
+    if X.dtype != object:
+        return list(X.T)
+    words = [any(isinstance(value, str) for value in column) for column in X.T]
+    return [column if word else column.astype(float) for column, word in zip(X.T, words, strict=True)]
+
+
+def as_asked(out: Claims, record: Any, asked: Any) -> None:
+    """What no row shows and an estimator was asked for: smoothing, covariances, priors and calibration."""
+    model = getattr(record, "density", record)
+    for part in model.parts:
+        if part.name in ("gaussian", "full"):
+            own = {"smoothing": part.smoothing, "correction": part.correction}
+            wanted = {"smoothing": asked.var_smoothing, "correction": getattr(asked, "correction", 0.0)}
+            own["covariance"] = "diagonal" if part.name == "gaussian" else "shared" if part.shared else "full"
+            wanted["covariance"] = asked.covariance
+        else:
+            own, wanted = {"alpha": part.alpha}, {"alpha": asked.alpha}
+        place = ", ".join(part.labels)
+        for name, value in own.items():
+            out.of_model(name, value, wanted[name], value == wanted[name], f"of {place}, as the estimator was asked")
+    if model is not record:
+        out.of_model("calibration", record.calibrated, asked.calibration, record.calibrated == bool(asked.calibration))
+        given = None if record.priors is None else np.asarray(record.priors, dtype=float)
+        wanted_priors = None if asked.priors is None else np.asarray(asked.priors, dtype=float)
+        same = given is None and wanted_priors is None
+        if given is not None and wanted_priors is not None and given.shape == wanted_priors.shape:
+            same = bool((np.abs(given - wanted_priors / wanted_priors.sum()) <= 4.0 * EPS).all())
+        out.of_model("priors", given, wanted_priors, same, "as the estimator was asked")
+
+
 def _posteriors(out: Claims, record: Any, X: Rows, joint: Rows, room: Rows) -> None:
     """The model's posteriors are Bayes' rule on what was recomputed, with its calibration where it has one."""
     tau, shift = record.temper if record.calibrated else (1.0, 0.0)
@@ -64,7 +96,7 @@ def _posteriors(out: Claims, record: Any, X: Rows, joint: Rows, room: Rows) -> N
     # A change of the scores by e changes no posterior by more than e times it.
     allowed = (2.0 * tau * room.max(axis=1, keepdims=True) + 64.0 * EPS) * np.maximum(p, 1e-300) + 1e-300
     allowed = allowed * (1.0 + 1e-3) + 4.0 * EPS * np.abs(scores).max(axis=1, keepdims=True) * p
-    same_predictions(out, record.posterior(list(X.T)), p, np.where(np.isfinite(allowed), allowed, 1.0), note)
+    same_predictions(out, record.posterior(columns_of(X)), p, np.where(np.isfinite(allowed), allowed, 1.0), note)
 
 
 def _likelihood(out: Claims, model: Any, X: Rows, groups: Groups, prior: float) -> tuple[Rows, Rows]:
@@ -72,14 +104,14 @@ def _likelihood(out: Claims, model: Any, X: Rows, groups: Groups, prior: float) 
     columns = sorted(column for part in model.parts for column in part.columns)
     if columns != list(range(X.shape[1])) or model.groups != groups.number:
         raise ValueError("the densities do not cover the columns of the rows, each once")
+    table = columns_of(X)
     families: list[tuple[str, Family]] = []
     for part in model.parts:
         several = part.name in ("gaussian", "full")
-        values = X[:, list(part.columns)] if several else X[:, part.columns[0]]
+        values = np.column_stack([table[j] for j in part.columns]) if several else table[part.columns[0]]
         families.append((part.name, FAMILIES[part.name](part, values, groups)))
     scores = np.sum([family.scores for _, family in families], axis=0)
     room = np.sum([family.room for _, family in families], axis=0)
-    table = list(X.T)
     seen = groups.weights > 0.0
     told = np.asarray(model.scores(table), dtype=float)
     held = told.shape == scores.shape and bool((np.abs(told - scores)[seen] <= room[seen]).all())
