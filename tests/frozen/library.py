@@ -193,7 +193,7 @@ LIBRARY: dict[str, dict[str, Call]] = {
         "huber": (lambda t: fitted(tl.RobustRegression("huber", tol=1e-10), t.X("x", "z"), t["y"], summary=True), 1e-6),
         "bisquare": (lambda t: fitted(tl.RobustRegression("bisquare", tol=1e-10), t.X("x", "z"), t["y"]), 1e-6),
         "mixture of outliers": (lambda t: fitted(tl.OutlierMixture(), t.X("x", "z"), t["y"]), 1e-5),
-        "quantile with a lasso": (lambda t: minimum(t.X("x", "z"), t["y"], loss="quantile", penalty="l1", alpha=5.0), 1e-6),
+        "quantile with a lasso": (lambda t: minimum(t.X("x", "z")[1:], t["y"][1:], loss="quantile", penalty="l1", alpha=5.0), 1e-6),
         "epsilon insensitive": (lambda t: minimum(t.X("x", "z"), t["y"], loss="epsilon_insensitive"), 1e-5),
         "hinge with a lasso": (lambda t: minimum(t.X("x", "z"), t["up"], loss="hinge", penalty="l1", alpha=5.0), 1e-6),
     },

@@ -132,9 +132,8 @@ def linearise(
         following.dual = line
         # Where columns nearly repeat others a step is long, and the product with the matrix rounds by its length.
         lost = UNIT * float(np.abs(direction) @ column_widths(risk.design)) * float(weights.sum())
-        lost += (
-            2.0 * UNIT * float(weights @ np.abs(following.scores))
-        )  # which was taken off the slopes, and added again
+        # The scores were taken off the slopes, and added again.
+        lost += 2.0 * UNIT * float(weights @ np.abs(following.scores))
         if lost <= summing_error(len(line)) * math.sqrt(mean_square(line, risk.c)):
             following.dual_z = -(risk.gradient(point) + matrix @ direction - risk.penalty.l2 * direction)
 

@@ -127,9 +127,14 @@ def _null_score(fit: Fit) -> float:
     if not fit.constants or fit.loss == "softmax":
         return 0.0
     if fit.loss == "logistic":
-        return math.log(float(fit.weights[fit.y > 0.0].sum()) / float(fit.weights[fit.y == 0.0].sum()))
+        return _log(float(fit.weights[fit.y > 0.0].sum())) - _log(float(fit.weights[fit.y == 0.0].sum()))
     mean = float(fit.weights @ fit.y / fit.weights.sum())
-    return mean if fit.power == 0.0 else math.log(mean)
+    return mean if fit.power == 0.0 else _log(mean)
+
+
+def _log(value: float) -> float:
+    """ln, and of 0 that of the least number: rows of one class, or counts of 0 alone, have no best constant."""
+    return math.log(max(value, 5e-324))
 
 
 def deviances(fit: Fit) -> tuple[float, float]:
@@ -137,7 +142,7 @@ def deviances(fit: Fit) -> tuple[float, float]:
     w, y = fit.weights, fit.y
     if fit.loss == "softmax":
         index = y.astype(int)
-        shares = np.bincount(index, w) / w.sum()
+        shares = np.bincount(index, w, minlength=fit.scores.shape[1]) / w.sum()
         null = (
             -2.0 * float(w @ np.log(shares[index])) if fit.constants else 2.0 * float(w.sum()) * math.log(len(shares))
         )
