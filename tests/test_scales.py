@@ -173,3 +173,21 @@ def test_a_lasso_of_columns_of_any_size(exponent):
     found = tl.Lasso(alpha=0.1 * scale, tol=1e-12).fit(X * scale, y)
     assert found.certificate_.proven
     np.testing.assert_allclose(found.coef_ * scale, plain.coef_, rtol=1e-12)
+
+
+@pytest.mark.parametrize("far", [1e5, 1e9])
+@pytest.mark.parametrize("loss", ["logistic", "poisson", "huber", "absolute", "softmax"])
+def test_columns_far_from_zero_are_proven(loss, far):
+    rng = np.random.default_rng(8)
+    X = rng.normal(size=(300, 6)) + far * np.arange(6)
+    signal = (X - X.mean(axis=0)) @ rng.normal(size=6) / 3.0 + rng.normal(size=300)
+    targets = {
+        "logistic": signal > 0,
+        "poisson": rng.poisson(np.exp(signal)),
+        "softmax": np.digitize(signal, [-0.5, 0.5]),
+    }
+    y = np.asarray(targets.get(loss, signal), dtype=float)
+    model = tl.LogisticRegression(C=np.inf) if loss in ("logistic", "softmax") else tl.GeneralizedRegression(loss=loss)
+    model.fit(X, y)
+    assert model.certificate_.proven
+    assert tl.verify(model, (X, y)).ok

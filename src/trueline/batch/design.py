@@ -2,24 +2,28 @@
 
 Column j counts as (x_j − shift_j)/scale_j and a column of ones comes last when there is an intercept, so the
 scale of a column never decides convergence. X itself stays as it came (dense in either order, CSR or CSC,
-float64 or float32); shift and scale are applied to vectors of length d, and block by block inside the Hessian,
-where subtracting afterwards would lose digits. Sparse columns are scaled but not shifted: shifting fills them.
+float64 or float32); shift and scale are applied to vectors of length d, and block by block inside the Hessian and of
+columns that lie far from 0, where subtracting afterwards would lose digits. Sparse columns are scaled but not shifted: shifting fills them.
 The shift of a wide margin of rows is as good a preconditioner as the exact one, so long inputs are sampled.
 """
 
 from __future__ import annotations
 
 import itertools
+import math
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
 from .. import threads
 from .._jit import kernel
+from ..doubled import two_prod
 from .products import square_sums, times, transposed_times
 
 BLOCK = 4096
 EXACT_UP_TO = 65_536  # rows; beyond, shift and scale come from a sample
+FAR = 100.0  # spreads: beside a column whose mean is further from 0 all are shifted before they are multiplied
 
 
 @kernel
@@ -113,11 +117,18 @@ class Design:
         if l2 is not None:
             self.scale = np.sqrt(self.scale**2 + l2 / (curvature if np.isfinite(curvature) else 1.0))
 
+    @property
+    def far(self) -> bool:
+        """Whether products with the columns as they came would lose digits to their shifts."""
+        return bool((np.abs(self.shift) > FAR * self.scale).any())
+
     # from standardised parameters to the user's, and back
 
     def split(self, theta: np.ndarray) -> tuple[np.ndarray, float]:
         """(coefficients, intercept) in the user's units."""
         coef, constant = self.own_units(theta)
+        if self.far:
+            return coef, self._beside_shifts([theta[self.d], self.level], -coef)
         return coef, self.level + constant
 
     def own_units(self, theta: np.ndarray) -> tuple[np.ndarray, float]:
@@ -129,15 +140,30 @@ class Design:
         """The standardised parameters of the user's coefficients."""
         theta = np.zeros(self.size)
         theta[: self.d] = coef * self.scale
-        if self.intercept:
+        if self.far:
+            theta[self.d] = self._beside_shifts([intercept, -self.level], coef)
+        elif self.intercept:
             theta[self.d] = (intercept - self.level) + self.shift @ coef
         return theta
+
+    def _beside_shifts(self, terms: list[float], coef: np.ndarray) -> float:
+        """The sum of the terms and shift·coef, rounded once."""
+        high, low = two_prod(self.shift, coef)
+        if not np.isfinite(high + low).all():
+            return float(sum(terms) + self.shift @ coef)
+        return math.fsum([*terms, *high.tolist(), *low.tolist()])
 
     # products with the standardised matrix
 
     def scores(self, theta: np.ndarray) -> np.ndarray:
         """X̃θ."""
         self.passes += 1.0
+        if self.far:
+            out, coef = np.empty(self.n), theta[: self.d] / self.scale
+            for start, part in self.shifted_blocks():
+                np.dot(part, coef, out=out[start : start + len(part)])
+            out += theta[self.d]
+            return out
         coef, intercept = self.own_units(theta)
         out = self._times(coef)
         out += intercept if self.intercept else 0.0
@@ -146,12 +172,24 @@ class Design:
     def correlations(self, g: np.ndarray) -> np.ndarray:
         """X̃ᵀg."""
         self.passes += 1.0
-        return self.standardised_gradient(self._transposed_times(g), float(g.sum()))
+        if self.far:
+            sums = np.zeros(self.d)
+            for start, part in self.shifted_blocks():
+                sums += g[start : start + len(part)] @ part
+            return self.standardised_gradient(sums, float(g.sum()), np.zeros(self.d))
+        return self.standardised_gradient(self._transposed_times(g), float(g.sum()), self.shift)
 
-    def standardised_gradient(self, raw: np.ndarray, total: float) -> np.ndarray:
-        """X̃ᵀg from Xᵀg and Σg."""
+    def shifted_blocks(self) -> Iterator[tuple[int, np.ndarray]]:
+        """(the first row, X − shift) block by block, good until the next; only dense columns have a shift."""
+        room = np.empty((min(BLOCK, self.n), self.d))
+        for start in range(0, self.n, BLOCK):
+            stop = min(self.n, start + BLOCK)
+            yield start, np.subtract(self.X[start:stop], self.shift, out=room[: stop - start])
+
+    def standardised_gradient(self, raw: np.ndarray, total: float, shift: np.ndarray) -> np.ndarray:
+        """X̃ᵀg from Xᵀg and Σg; ``shift`` is what is still to be taken off the columns."""
         out = np.empty(self.size)
-        out[: self.d] = (raw - self.shift * total) / self.scale
+        out[: self.d] = (raw - shift * total) / self.scale
         if self.intercept:
             out[self.d] = total
         return out

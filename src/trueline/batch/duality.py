@@ -181,8 +181,9 @@ def _finished(risk: Risk, point: Point, ca: np.ndarray, z: np.ndarray, moved: fl
 
 
 def column_widths(design: Any) -> np.ndarray:
-    """How large each standardised column is before its shift is taken off: products with it round by that."""
-    return np.append(1.0 + np.abs(design.shift) / design.scale, [1.0] * design.intercept)
+    """How large each standardised column is in a product, before or after its shift is taken off: products round by that."""
+    before = np.zeros(design.d) if design.far else np.abs(design.shift) / design.scale
+    return np.append(1.0 + before, [1.0] * design.intercept)
 
 
 def mean_square(ca: np.ndarray, c: np.ndarray) -> float:

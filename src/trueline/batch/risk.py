@@ -157,6 +157,9 @@ class Risk:
             return point
         design.passes += 1.0
         coef, constant = design.own_units(theta)
+        far, shift = design.far, design.shift
+        if far:
+            constant, shift = float(theta[design.d]), np.zeros(design.d)
         scores, slope, curvature = np.empty(design.n), np.empty(design.n), np.empty(design.n)
 
         def share(rows: tuple[int, int]) -> tuple[float, np.ndarray, np.ndarray]:
@@ -166,7 +169,8 @@ class Risk:
             for start in range(rows[0], rows[1], step):
                 stop = min(rows[1], start + step)
                 part, some = design.X[start:stop], slice(start, stop)
-                part = np.ascontiguousarray(part, dtype=np.float64)  # a view, where it already is
+                # A view, where it already is as wanted.
+                part = part - design.shift if far else np.ascontiguousarray(part, dtype=np.float64)
                 np.add(part @ coef, constant, out=scores[some])
                 if self.offset is not None:
                     scores[some] += self.offset[some]
@@ -174,7 +178,7 @@ class Risk:
                 g += slope[some] @ part
                 if hessian:
                     own = block[: stop - start]
-                    standardised_block(part, 0, stop - start, design.shift, np.sqrt(curvature[some]), own)
+                    standardised_block(part, 0, stop - start, shift, np.sqrt(curvature[some]), own)
                     H += own.T @ own
             return value, g, H
 
@@ -182,7 +186,7 @@ class Risk:
             shares = threads.spread(share, row_chunks(design.n))
         total, sum_of_slopes = float(sum(one[0] for one in shares)), float(slope.sum())
         point = Point(theta, scores, total if total == total else math.inf, slope, curvature, self.penalty.value(theta))
-        point.gradient = design.standardised_gradient(sum(one[1] for one in shares), sum_of_slopes)
+        point.gradient = design.standardised_gradient(sum(one[1] for one in shares), sum_of_slopes, shift)
         if hessian:
             point.hessian = design.unscaled(sum(one[2] for one in shares))
             point.hessian[np.diag_indices(self.size)] += self.penalty.l2
@@ -285,12 +289,15 @@ class Risk:
         return self._reference
 
     def as_returned(self, point: Point) -> Point:
-        """The point of the parameters as the user gets them, where rounding beside a far level may show.
+        """The point of the parameters as the user gets them, where rounding beside a far level or shift may show.
 
         An intercept of 10⁹ is known to 10⁻⁷, and that is what predicts; the objective stated is that of its own.
         """
         design = self.design
-        if not design.level or UNIT * abs(design.level) * float(np.abs(point.slope).sum()) <= SEEN * point.objective:
+        if not (design.level or design.far) or len(point.theta) != design.size:
+            return point
+        intercept = abs(design.split(point.theta)[1])
+        if UNIT * intercept * float(np.abs(point.slope).sum()) <= SEEN * point.objective:
             return point
         returned = self.point(design.join(*design.split(point.theta)))
         returned.decrement, returned.gap, returned.z = point.decrement, point.gap, point.z

@@ -96,7 +96,7 @@ class SoftmaxRisk(Risk):
 
     def image(self, direction: np.ndarray) -> np.ndarray:
         rows, design = direction.reshape(self.classes, -1), self.design
-        if design.sparse or design.X.dtype != np.float64:
+        if design.sparse or design.far or design.X.dtype != np.float64:
             return np.column_stack([design.scores(row) for row in rows])
         design.passes += 1.0
         coef = np.divide(rows[:, : design.d].T, design.scale[:, None], order="C")  # BLAS is quickest so
@@ -121,7 +121,7 @@ class SoftmaxRisk(Risk):
 
     def _back(self, slope: np.ndarray) -> np.ndarray:
         design = self.design
-        if design.sparse or design.X.dtype != np.float64:
+        if design.sparse or design.far or design.X.dtype != np.float64:
             return np.concatenate([design.correlations(np.ascontiguousarray(column)) for column in slope.T])
         design.passes += 1.0
         out = np.empty((self.classes, design.size))

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from .._jit import teach
-from ..batch.design import spread_rows
+from ..batch.design import FAR, spread_rows
 from ..batch.duality import NO_OFFSET, conjugate_sum, has_conjugate, upper_conjugate_sum
 from ..batch.risk import evaluate
 from ..data.blocks import Columns
@@ -26,7 +26,7 @@ from ..onepass.moments import Moments
 from . import statistic
 from .expanding import Expansion, Sight, given, solved, spread
 from .tables import Table
-from .tiles import FAR, Rows, summed
+from .tiles import Rows, summed
 
 MOST_VALUES = 1000  # distinct targets that are looked at as classes
 START_ROWS = (

@@ -16,11 +16,12 @@ from typing import Any
 import numpy as np
 
 from .._jit import teach
+from ..batch.design import FAR
 from ..batch.duality import NO_OFFSET, conjugate_sum, upper_conjugate_sum
 from ..data.blocks import Columns
 from ..model.training import designed
 from . import statistic
-from .tiles import CLOSE, FAR, Squares, evaluator, space, tiles, times, weighed
+from .tiles import CLOSE, Squares, evaluator, space, tiles, times, weighed
 
 SHORT = 256  # rows whose losses are summed one by one
 HEAD = 9  # rows, loss, conjugates, Σ|c·a|, Σ curvature at b, smallest margin, Σ curvature, sizes of conjugates, Σ c·a²

@@ -17,8 +17,7 @@ from ..batch.risk import evaluate, evaluate_together
 from ..data.blocks import Columns
 
 ENTRIES = 1 << 18  # numbers of a tile: of columns that lie apart, long enough stretches for memory to keep up
-FAR = 100.0  # spreads: a column whose mean is further from 0 is always shifted, for its products would lose digits
-CLOSE = 1.0  # the same of products of two columns
+CLOSE = 1.0  # spreads: as FAR, of products of two columns
 Rows = Sequence[tuple[Any, np.ndarray, np.ndarray]]  # blocks of (X, targets, weights)
 _spaces = threading.local()
 
