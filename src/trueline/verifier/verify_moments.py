@@ -41,11 +41,12 @@ def check_moments(out: Claims, record: Any, sums: Sums, solutions: list[Solution
 
 
 def noise_of(record: Any, sums: Sums) -> Rows:
-    """√ of what the model says that its products of a column or target with itself may have lost; 0 if it says nothing.
+    """√ of what the model's products of a column or target with itself may have lost; 0 where they are exact.
 
-    ``check_moments`` refuses more than float64 can lose.
+    The model states some units of the rows that were multiplied in float64; ``check_moments`` refuses more than float64
+    can lose. A product is a sum of n terms in blocks of about √n: each of them may lose a unit of the whole √n times.
     """
-    stated = np.asarray(record.statistics.get("part.noise", 0.0), dtype=float)
+    stated = math.sqrt(len(sums.X)) * np.asarray(record.statistics.get("part.noise", 0.0), dtype=float)
     return np.sqrt(np.maximum(np.broadcast_to(stated, (sums.X.shape[1] + sums.Y.shape[1],)), 0.0))
 
 
