@@ -256,7 +256,7 @@ def test_a_name_that_would_paint_the_screen_is_shown_harmless(tmp_path, capsys):
         ("c,c[b],y\na,1,2\nb,2,3\na,3,5\nb,5,4\na,2,2\nb,9,1\n", "", ["'c[b]'", "rename"]),
         ("(intercept),y\n1,2\n2,3\n3,5\n4,4\n", "", ["'(intercept)'", "rename"]),
         ("x,y\n" + "".join(f"{k},{'foo' if k == 9 else k / 7}\n" for k in range(200)), "", ["'foo' in line 11", "'y'"]),
-        ("x,y\n" + "".join(f"{k},u{k}\n" for k in range(200)), "", ["200 different values", "--loss squared"]),
+        ("x,y\n" + "".join(f"{k},u{k}\n" for k in range(200)), "", ["200 different values", "clean the column"]),
         ("x,y\n" + "".join(f"{k},{k / 7}\n" for k in range(200)), "--loss logistic", ["200 different", "--loss squared"]),
         ("x,y\n" + "".join(f"{'.' if k == 9 else k % 5},{k}\n" for k in range(200)), "", ["'.' in line 11", "'x'"]),
     ],

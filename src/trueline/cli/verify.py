@@ -67,6 +67,7 @@ def verify(
 
 
 WORDS = 26  # columns of a cell, so that names of claims keep theirs on a terminal of 80
+LEAST_NAME = 8  # columns of a claim's name, however narrow the terminal
 
 
 SHOWN = 32  # claims on the screen; those that fail are all shown
@@ -103,9 +104,11 @@ def _table(result: Any) -> str:
     checks = [c for at, c in enumerate(result.checks) if at < SHOWN or not c.held]
     hidden = len(result.checks) - len(checks)
     names = [_named(c.claim) for c in checks]
-    columns = [_cells("claimed", [c.claimed for c in checks]), _cells("found", [c.found for c in checks])]
-    room = width() - sum(len(column[0]) for column in columns) - len("holds") - 6
-    wide = min(max(map(len, ["claim", *names])), max(8, room))
+    room = width() - len("holds") - 6
+    most = min(WORDS, (room - LEAST_NAME) // 2)
+    columns = [_cells("claimed", [c.claimed for c in checks], most), _cells("found", [c.found for c in checks], most)]
+    room -= sum(len(column[0]) for column in columns)
+    wide = min(max(map(len, ["claim", *names])), max(LEAST_NAME, room))
     said = ["", *("holds" if c.held else "FAILS" for c in checks)]
     lines = [
         f"{clip(name, wide):<{wide}}  {a}  {b}  {end}".rstrip()
@@ -137,14 +140,14 @@ def _stated(result: Any) -> str:
     )
 
 
-def _cells(head: str, values: list[Any]) -> list[str]:
+def _cells(head: str, values: list[Any], most: int) -> list[str]:
     """A head and its cells, all of one width: the points of the numbers under each other, words at the right."""
     from ..report.text import align, clip, number
 
     plain = [isinstance(v, (int, float)) and not isinstance(v, bool) for v in values]
     numbers = iter(align([number(v, 6) for v, is_number in zip(values, plain, strict=True) if is_number]))
     cells = [head, *(next(numbers) if is_number else _words(v) for v, is_number in zip(values, plain, strict=True))]
-    cells = [clip(cell, WORDS) for cell in cells]
+    cells = [clip(cell, most) for cell in cells]
     wide = max(map(len, cells))
     return [cell.rjust(wide) for cell in cells]
 
