@@ -193,7 +193,9 @@ def test_a_stray_word_among_numbers_is_refused_with_its_row(word):
 def test_a_target_of_too_many_classes_is_refused(classes, rows, refused):
     data = {"x": np.arange(float(rows)), "y": [f"c{k % classes}" for k in range(rows)]}
     if refused:
-        with pytest.raises(DataError, match=rf"target 'y' .* {classes} different values .* in {rows} rows.*clean the column"):
+        with pytest.raises(
+            DataError, match=rf"target 'y' .* {classes} different values .* in {rows} rows.*clean the column"
+        ):
             list(encode(data, target="y", labels=True))
     else:
         assert len(scanned(data, target="y", labels=True)[0].target_levels) == classes
