@@ -7,6 +7,9 @@ import numpy as np
 import trueline as tl
 
 
+TEXTS = ["a b a c", "b a c"]
+
+
 def zoo():
     """Name and maker of each kind; a maker gives (model, X, y)."""
     rng = np.random.default_rng(0)
@@ -65,7 +68,7 @@ def zoo():
         "generative_mixed": lambda: _mixed(),
         "density_mixed": lambda: (tl.Density({0: "histogram", 1: "mixture(2)"}).fit(X), X, None),
         "moments": lambda: (tl.Moments.from_arrays(X, y, sample=20), X, y),
-        "ngram": lambda: (tl.NGram(2).fit(["a b a c", "b a c"]), None, None),
+        "ngram": lambda: (tl.NGram(2).fit(TEXTS), TEXTS, None),
     }
     for method in ("lms", "nlms", "apa", "rls", "fdaf", "kalman"):
         made[f"filter_{method}"] = lambda method=method: _filter(method)

@@ -124,7 +124,7 @@ def _values(value: Any) -> list[tuple[str, Any]]:
 def predictions(model: Any, X: Any) -> list[np.ndarray]:
     """All that a user reads from the model about rows."""
     found = []
-    for name in ("predict", "predict_proba", "decision_function", "transform", "score_samples"):
+    for name in ("predict", "predict_proba", "decision_function", "transform", "score_samples", "log_probability"):
         method = getattr(model, name, None)
         if method is None:
             continue

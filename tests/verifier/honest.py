@@ -107,6 +107,7 @@ KINDS = [
     Kind("exponentiated gradient", tl.ExponentiatedGradient, "number", weighted=False),
     Kind("recursive", tl.RecursiveLeastSquares, "number", weighted=False),
     Kind("perceptron", tl.Perceptron, "two", weighted=False),
+    Kind("kernel perceptron", tl.KernelPerceptron, "two", weighted=False),
     Kind("online logistic", lambda: tl.OnlineClassifier(geometry="additive"), "two", weighted=False),
     Kind("default, numbers", tl.OnlineRegressor, "number", weighted=False),
     Kind("default, two classes", tl.OnlineClassifier, "two", weighted=False),

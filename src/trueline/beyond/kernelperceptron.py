@@ -31,13 +31,22 @@ BOUNDED = 256
 
 
 @kernel(reassociate=True)
-def one_score(shape: Any, extra: float, rows: Any, signs: Any, norms: Any, size: int, x: Any) -> float:
-    """Σ sign·(K(x_j, x) + extra) over the expansion."""
+def one_score(shape: Any, radial: bool, extra: float, rows: Any, signs: Any, norms: Any, size: int, x: Any) -> float:
+    """Σ sign·(K(x_j, x) + extra) over the expansion.
+
+    A radial kernel depends on x_j − x alone: from the squares of the differences, which lose no digits far from 0.
+    """
     norm = 0.0
     for k in range(x.size):
         norm += x[k] * x[k]
     score = 0.0
     for j in range(size):
+        if radial:
+            square = 0.0
+            for k in range(x.size):
+                square += (rows[j, k] - x[k]) * (rows[j, k] - x[k])
+            score += signs[j] * (shape.value(0.0, square, 0.0) + extra)
+            continue
         dot = 0.0
         for k in range(x.size):
             dot += rows[j, k] * x[k]
@@ -47,17 +56,18 @@ def one_score(shape: Any, extra: float, rows: Any, signs: Any, norms: Any, size:
 
 @kernel
 def score_rows(
-    shape: Any, extra: float, rows: Any, signs: Any, norms: Any, size: int, X: Any, start: int, stop: int, out: Any
-) -> None:
+    shape: Any, radial: bool, extra: float, rows: Any, signs: Any, norms: Any, size: int, X: Any, start: int, stop: int,
+    out: Any,
+) -> None:  # fmt: skip
     """Scores of rows start … stop − 1: the same sums as in learning."""
     for i in range(start, stop):
-        out[i] = one_score(shape, extra, rows, signs, norms, size, X[i])
+        out[i] = one_score(shape, radial, extra, rows, signs, norms, size, X[i])
 
 
 @kernel
 def learn_rows(
-    shape: Any, extra: float, X: Any, y: Any, start: int, rows: Any, signs: Any, norms: Any, size: int, oldest: int,
-    budget: int, out: Any,
+    shape: Any, radial: bool, extra: float, X: Any, y: Any, start: int, rows: Any, signs: Any, norms: Any, size: int,
+    oldest: int, budget: int, out: Any,
 ) -> tuple[int, int, int, int]:  # fmt: skip
     """Learn rows in order until the end or until the room is full: (next row, size, oldest, mistakes)."""
     mistakes = 0
@@ -65,7 +75,7 @@ def learn_rows(
     while i < X.shape[0]:
         if budget == 0 and size == rows.shape[0]:
             break
-        score = one_score(shape, extra, rows, signs, norms, size, X[i])
+        score = one_score(shape, radial, extra, rows, signs, norms, size, X[i])
         out[i] = score
         if y[i] * score <= 0.0:
             mistakes += 1
@@ -82,6 +92,11 @@ def learn_rows(
             norms[place] = norm
         i += 1
     return i, size, oldest, mistakes
+
+
+def is_radial(shape: Any) -> bool:
+    """Whether a kernel depends on x − z alone."""
+    return bool(getattr(shape, "radial", False))
 
 
 class Head:
@@ -108,8 +123,9 @@ class Head:
                 self.grow()
             if isinstance(shape, tuple):
                 at, self.size, self.oldest, missed = learn_rows(
-                    shape, extra, X, y, at, self.rows, self.signs, self.norms, self.size, self.oldest, self.budget, out
-                )
+                    shape, is_radial(shape), extra, X, y, at, self.rows, self.signs, self.norms, self.size, self.oldest,
+                    self.budget, out,
+                )  # fmt: skip
                 self.mistakes += missed
             else:
                 out[at] = self.scores(shape, extra, X[at : at + 1])[0]
@@ -130,7 +146,7 @@ class Head:
         rows, signs = self.rows[: self.size], self.signs[: self.size]
         if isinstance(shape, tuple):
             out = np.empty(len(X))
-            fixed = (shape, extra, self.rows, self.signs, self.norms, self.size, X)
+            fixed = (shape, is_radial(shape), extra, self.rows, self.signs, self.norms, self.size, X)
             step = max(64, -(-len(X) // 16))
             spread(lambda a: score_rows(*fixed, a, min(a + step, len(X)), out), range(0, len(X), step))
             return out

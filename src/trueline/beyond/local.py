@@ -234,9 +234,9 @@ class LocalModel:
         width = len(meta["terms"])
         n = np.size(arrays["y"])
         fits = len(arrays.get("cells.vertices", arrays["knots"]))
-        slopes = 3 + (width if fits and meta["settings"]["degree"] else 0)
+        slopes = 3 + (width if fits else 0)
         made = {
-            "Z": Array((n, width)), "y": Array((n,)), "robust": Array((n,)), "fitted": Array((n,), values="any"),
+            "Z": Array((n, width)), "y": Array((n,)), "robust": Array((n,)), "fitted": Array(("rows given",), values="any"),
             "unit": Array((width,)), "case": Array((n if arrays["case"].size else 0,)), "knots": Array((0 if "cells.vertices" in arrays else "knots",)),
             "nodes": Array((fits, slopes), values="any"),
             "robustness": Array((n,), values="any", optional="later"),

@@ -69,6 +69,7 @@ class MonotoneCertificate(Certificate):
     kind: ClassVar[str] = "monotone"
     checked: ClassVar[tuple[str, ...]] = (
         "status", "assumptions", "objective", "gap", "stationarity", "scale_error", "degrees_of_freedom",
+        "interpolation_error",
     )  # fmt: skip
     objective: float = float("nan")
     gap: float = float("nan")

@@ -91,14 +91,6 @@ class Claims(list[Check]):
         said = None if not stated else "held" if stated[0].held else "fails"
         self.append(Check(name, said, "held" if found else "fails", held))
 
-    def near(self, name: str, found: float, tolerance: float, scale: float | None = None, note: str = "") -> None:
-        """A claim that must equal the found number, to a share of the larger of the two or of a scale."""
-        claimed = getattr(self.proof, name)
-        if not is_finite(claimed):
-            return self.holds(name, found, False, note)
-        size = max(abs(claimed), abs(found)) if scale is None else scale
-        return self.holds(name, found, abs(claimed - found) <= tolerance * size, note)
-
 
 def is_finite(value: Any) -> bool:
     """Whether it is a number, and neither NaN nor infinite."""
@@ -158,6 +150,12 @@ def given(model: Any, data: Any, certificate: Any) -> Given:
             "which the data alone do not tell; fit the learner on one machine to verify it",
             where="model",
         )
+    if getattr(record, "kind", "") == "ngram":
+        texts = data[0] if isinstance(data, tuple) else data
+        texts = [texts] if isinstance(texts, str) else list(texts)
+        if not texts or not all(isinstance(text, str) for text in texts):
+            raise DataError("the rows of an n-gram model are texts; give those that it was trained on", where="data")
+        return Given(record, proof, np.array(texts, dtype=object), np.zeros(len(texts)), np.ones(len(texts)))
     X, y, c = (*(data if isinstance(data, tuple) else record.training_rows(data)), None, None)[:3]
     y = np.zeros(X.shape[0]) if y is None else y
     X, y = as_rows(X, words=getattr(record, "kind", "") in ("generative", "density")), np.asarray(y)

@@ -10,36 +10,59 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from ..errors import ModelError, TruelineError
 from .stated_claims import Check, Claims, Given, check_numbers, given
+from .verify_boosting import boosting
 from .verify_components import check_components
-from .verify_densities import as_asked
+from .verify_densities import as_asked, density, generative
 from .verify_encoding import check_encoding
 from .verify_exact import CLOSED_FORMS, check_closed_form
 from .verify_gap import check_objective
 from .verify_inference import check_inference
-from .verify_nonlinear import BEYOND
+from .verify_kernel import kernel_ridge
+from .verify_kernel_perceptron import kernel_perceptron
+from .verify_local import local_regression
+from .verify_network import network
+from .verify_ngram import ngram
 from .verify_online import check_learner
+from .verify_robust import robust_line
 
 IN_THE_BOUND = "the rest is in the bound"  # an assumption whose failure the bound has a term for
 LINEAR = ("closed form", "objective", "reweighting")
-ONE_BY_ONE = ("online", "mixture", "ladder", "recursive")
-
-PARTLY_CHECKED = ("local", "kernel", "kernel_perceptron", "generative", "density")
+MISSING = ("generative", "density")  # kinds whose rows may lack values
 POLICIES = ("missing", "unseen", "where", "derive", "formula")  # of a schema: what rows show in part only
 
-# The kinds of certificate that a kind of model can carry.
-CERTIFICATES: dict[str, tuple[str, ...]] = {
-    "closed form": ("exact",), "objective": ("gap",), "reweighting": ("monotone",), "components": ("exact",),
-    "online": ("regret", "stream", "averaged", "mistakes"), "mixture": ("regret", "stream"),
-    "ladder": ("regret", "stream"), "recursive": ("regret", "stream"), "local": ("monotone",), "kernel": ("kernel",),
-    "kernel_perceptron": ("mistakes",), "boosting": ("boosting",), "network": ("stationary",),
-    "generative": ("likelihood",), "density": ("likelihood",),
-}  # fmt: skip
+
+class Kind(NamedTuple):
+    """The kinds of certificate that a kind of model can carry, and its check, given what is claimed and the rows."""
+
+    certificates: tuple[str, ...]
+    check: Callable[..., None]
+    replayed: bool = False  # whether the check takes a way to make the predictions again
+
+
+KINDS = {
+    "closed form": Kind(("exact",), check_closed_form),
+    "objective": Kind(("gap",), check_objective),
+    "reweighting": Kind(("monotone",), robust_line),
+    "components": Kind(("exact",), check_components),
+    "online": Kind(("regret", "stream", "averaged", "mistakes"), check_learner, replayed=True),
+    "mixture": Kind(("regret", "stream"), check_learner, replayed=True),
+    "ladder": Kind(("regret", "stream"), check_learner, replayed=True),
+    "recursive": Kind(("regret", "stream"), check_learner, replayed=True),
+    "local": Kind(("monotone",), local_regression),
+    "kernel": Kind(("kernel",), kernel_ridge),
+    "kernel_perceptron": Kind(("mistakes",), kernel_perceptron),
+    "boosting": Kind(("boosting",), boosting),
+    "network": Kind(("stationary",), network),
+    "generative": Kind(("likelihood",), generative),
+    "density": Kind(("likelihood",), density),
+    "ngram": Kind(("likelihood",), ngram),
+}
 
 
 class CannotBeChecked(ModelError):
@@ -91,17 +114,18 @@ def verify(model: Any, data: Any, *, certificate: Any = None, replay: Any = None
     """
     rows = _rows(model, data, certificate)
     problem = problem_of(rows.record)
-    if rows.proof.kind not in CERTIFICATES[problem]:
+    kind = KINDS[problem]
+    if rows.proof.kind not in kind.certificates:
         raise ModelError(
             f"a certificate of kind {rows.proof.kind!r} says nothing about a model of this kind, {problem}; verify it with "
             "the certificate that its fit made",
             where="certificate",
         )
-    check_numbers(rows, missing=problem in ("generative", "density"))
+    check_numbers(rows, missing=problem in MISSING)
     out = Claims(rows.proof)
     try:
         with np.errstate(all="ignore"):
-            _check_of(problem)(out, rows, replay)
+            kind.check(out, rows, replay) if kind.replayed else kind.check(out, rows)
             if hasattr(model, "get_params"):
                 _check_as_asked(out, problem, rows.record, model)
             table = data if table is None and not isinstance(data, tuple) else table
@@ -118,8 +142,7 @@ def verify(model: Any, data: Any, *, certificate: Any = None, replay: Any = None
             f"the model's claims cannot be recomputed from these rows ({_short(error)})", where="model"
         ) from None
     _check_assumptions(out)
-    if problem not in PARTLY_CHECKED:
-        _check_coverage(out)
+    _check_coverage(out)
     return Verification(rows.proof.kind, tuple(out), tuple(stated_by(rows.record, out)))
 
 
@@ -157,19 +180,9 @@ def problem_of(record: Any) -> str:
         if family.startswith("robust (") or family == "line among outliers":
             return "reweighting"
         kind = f"a linear model by {family}"
-    if kind not in CERTIFICATES:
+    if kind not in KINDS:
         raise CannotBeChecked(f"there is no independent check of a model of the kind {kind!r}", where="model")
     return kind
-
-
-def _check_of(problem: str) -> Callable[[Claims, Given, Any], None]:
-    if problem in ONE_BY_ONE:
-        return check_learner
-    simple = {"closed form": check_closed_form, "objective": check_objective, "components": check_components}
-    if problem in simple:
-        return lambda out, rows, replay: simple[problem](out, rows)
-    other = BEYOND["monotone" if problem == "reweighting" else problem]
-    return lambda out, rows, replay: other(out, *rows)
 
 
 def _check_assumptions(out: Claims) -> None:

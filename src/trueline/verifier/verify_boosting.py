@@ -15,7 +15,7 @@ import numpy as np
 from ..certificates.certificate import Status
 from ..errors import ModelError
 from .agreement import EPS, same_classes, same_predictions, same_status
-from .stated_claims import Claims, Rows, is_finite
+from .stated_claims import Claims, Given, Rows, is_finite
 
 PERFECT = 1e-10  # the error that a stump without any counts as: its vote would be infinite
 ROUNDED_UP = 2e-12  # the certificate's bound is made larger by a little, so that rounding cannot make it too small
@@ -38,8 +38,9 @@ class Machine(NamedTuple):
         return (self.rounds + 2) * EPS * self.mass
 
 
-def boosting(out: Claims, record: Any, proof: Any, X: Rows, y: Rows, weights: Rows) -> None:
+def boosting(out: Claims, given: Given) -> None:
     """Every machine is replayed; the certificate is that of the machine that proves least."""
+    record, proof, X, y, weights = given
     same_classes(out, record.classes, y)
     classes = list(record.classes)
     if len(record.machines) != (1 if len(classes) == 2 else len(classes)):

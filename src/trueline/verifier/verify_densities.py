@@ -17,19 +17,21 @@ from ..certificates.certificate import Status
 from ..certificates.likelihood import STATIONARY
 from .agreement import EPS, same_predictions, same_status
 from .family_densities import FAMILIES, Family, Groups
-from .stated_claims import Claims, Rows, is_finite
+from .stated_claims import Claims, Given, Rows, is_finite
 
 ONE_PEAK, POSITIVE = "the likelihood has one peak", "every variance is positive"
 
 
-def density(out: Claims, record: Any, proof: Any, X: Rows, y: Rows, weights: Rows) -> None:
+def density(out: Claims, given: Given) -> None:
     """One density of all rows."""
+    record, proof, X, y, weights = given
     groups = Groups(weights, np.zeros(len(X), dtype=np.int64), 1)
     _likelihood(out, record, X, groups, 0.0)
 
 
-def generative(out: Claims, record: Any, proof: Any, X: Rows, y: Rows, weights: Rows) -> None:
+def generative(out: Claims, given: Given) -> None:
     """A density a class, the weights of the classes, and the posteriors that the model predicts by."""
+    record, proof, X, y, weights = given
     if record.own is not None:
         raise NotImplementedError("densities of entities")
     classes = list(record.classes)

@@ -17,7 +17,7 @@ from ..certificates.optimality import PROVEN_GAP, relative_gap
 from ..errors import ModelError
 from .agreement import EPS, same_predictions, same_status
 from .kernel_matrices import is_inner_product, kernel_matrix
-from .stated_claims import Claims, Rows
+from .stated_claims import Claims, Given, Rows
 
 KEPT = 1e-12  # directions of the landmarks' span below this part of the largest are none
 INNER_PRODUCT = "the kernel is an inner product"
@@ -39,8 +39,9 @@ class Expansion(NamedTuple):
     product_room: float
 
 
-def kernel_ridge(out: Claims, record: Any, proof: Any, X: Rows, y: Rows, weights: Rows) -> None:
+def kernel_ridge(out: Claims, given: Given) -> None:
     """The objective, its distance from the minimum, the leave-one-out error, and the predictions of the model."""
+    record, proof, X, y, weights = given
     counted = weights > 0.0
     rows, target, w, alpha = X[counted], y[counted].astype(float), weights[counted], float(record.alpha)
     if not 0.0 < alpha < math.inf or record.form not in ("exact", "nystrom", "random_features"):

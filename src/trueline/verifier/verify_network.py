@@ -15,7 +15,7 @@ import numpy as np
 
 from ..certificates.optimality import network_status
 from .agreement import EPS, same_classes, same_predictions, same_status
-from .stated_claims import Claims, Rows
+from .stated_claims import Claims, Given, Rows
 from .verify_losses import loss_of
 
 Unit = Callable[[Rows], Rows]
@@ -31,8 +31,9 @@ ACTIVATED = 1e-13  # the model's sigmoid and tanh are right to 13 digits, by the
 CONVEX = "the objective is convex"
 
 
-def network(out: Claims, record: Any, proof: Any, X: Rows, y: Rows, weights: Rows) -> None:
+def network(out: Claims, given: Given) -> None:
     """Predictions, loss, gradient and status, on all rows."""
+    record, proof, X, y, weights = given
     if not math.isnan(proof.validation_loss):
         raise NotImplementedError("a network that held rows out: which ones, its seed alone tells")
     if "one by one" in proof.rows or math.isnan(proof.gradient_norm):

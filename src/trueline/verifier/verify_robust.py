@@ -32,7 +32,7 @@ from .agreement import (
     score_room,
     weighted_median,
 )
-from .stated_claims import Claims, Rows
+from .stated_claims import Claims, Given, Rows
 
 RANK = 1e-13  # squared singular values of scaled columns below this part of the largest count as none
 MEDIAN_OF_NORMAL = 0.6745  # R's rounded constant
@@ -45,8 +45,9 @@ CONVEX = "the objective is convex at the final scale"
 SEVERAL = "the best likelihood was reached from more than one start"
 
 
-def robust_line(out: Claims, record: Any, proof: Any, X: Rows, y: Rows, weights: Rows) -> None:
+def robust_line(out: Claims, given: Given) -> None:
     """Both kinds of robust line; which one, the model's family says."""
+    record, proof, X, y, weights = given
     require_kind(proof, "monotone", "a robust line")
     require_numbers(X, y, weights)
     counted = weights > 0.0
@@ -57,6 +58,7 @@ def robust_line(out: Claims, record: Any, proof: Any, X: Rows, y: Rows, weights:
         raise ModelError(f"there is no independent check of a line of the family {family!r}", where="model")
     line = Line(X[counted], y[counted].astype(float), weights[counted], record, bool(said["fit_intercept"]))
     _predictions(out, record, X)
+    out.absent("interpolation_error")
     out.equals("degrees_of_freedom", *line.rank_and_room(proof.degrees_of_freedom, 4.0 if mixture else 0.0))
     if mixture:
         outlier_mixture(out, line, said, counted)
