@@ -6,7 +6,6 @@ import numpy as np
 
 import trueline as tl
 
-
 TEXTS = ["a b a c", "b a c"]
 
 

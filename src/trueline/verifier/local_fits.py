@@ -20,7 +20,9 @@ from .agreement import EPS
 from .stated_claims import Rows
 
 RIM = 0.99  # with a fixed bandwidth, the last of the rows that a fit needs stands this far out in its window
-REACH = 0.999  # rows further out than this part of the window count nothing, and those within NEAR of it fully: R's lowess
+REACH = (
+    0.999  # rows further out than this part of the window count nothing, and those within NEAR of it fully: R's lowess
+)
 NEAR = 0.001
 GAUSSIAN_WIDTH = 3.0  # with a fraction, τ is the distance of the last neighbour over this
 GAUSSIAN_REACH = 80.0  # squares of distances beyond the nearest one's, in τ²
@@ -101,7 +103,9 @@ def _neighbours(rows: LocalRows) -> float:
     return max(min(least * total / n, total), min(share, total))
 
 
-def local_fits(rows: LocalRows, queries: Rows, robust: Rows, robust_room: Rows | float = 0.0, further: float = 1.0) -> Fits:
+def local_fits(
+    rows: LocalRows, queries: Rows, robust: Rows, robust_room: Rows | float = 0.0, further: float = 1.0
+) -> Fits:
     """A fit at each query, in windows made ``further`` times as wide, with robustness weights known to ``robust_room``."""
     h, doubt = widths(rows, queries)
     if further != 1.0:
@@ -127,8 +131,8 @@ def reaching_fits(rows: LocalRows, queries: Rows, robust: Rows, robust_room: Row
         lost = np.flatnonzero(np.isnan(found.values[:, 0]))
         if not lost.size:
             break
-        weights = (np.ones(len(robust)), 0.0) if plain else (robust, robust_room)
-        found.values[lost], found.room[lost] = local_fits(rows, queries[lost], *weights, further)
+        weights, known = (np.ones(len(robust)), 0.0) if plain else (robust, robust_room)
+        found.values[lost], found.room[lost] = local_fits(rows, queries[lost], weights, known, further)
     return found
 
 
@@ -141,7 +145,9 @@ def _kernel_weights(rows: LocalRows, square: Rows, h: Rows) -> tuple[Rows, Rows]
         beyond = square - nearest
         K = np.where(beyond <= GAUSSIAN_REACH * h[:, None] ** 2, np.exp(-0.5 * beyond / width**2), 0.0)
         exponent = 0.5 * (square + nearest) / width**2
-        room = np.minimum(K * np.expm1(np.minimum(terms * (exponent + 1.0), 1.0)), 1.0) + math.exp(-GAUSSIAN_REACH / 2.0)
+        room = np.minimum(K * np.expm1(np.minimum(terms * (exponent + 1.0), 1.0)), 1.0) + math.exp(
+            -GAUSSIAN_REACH / 2.0
+        )
         return K, np.where(h[:, None] > 0.0, room, 0.0)
     r = np.sqrt(square) / width
     u = 1.0 - np.minimum(r, 1.0) ** 3
@@ -164,14 +170,27 @@ def _columns(T: Rows, degree: int) -> Rows:
 
 
 def _fit(rows: LocalRows, queries: Rows, h: Rows, robust: Rows, robust_room: Rows) -> tuple[Rows, Rows]:
-    """Values and rooms of a few queries."""
+    """Values and rooms of a few queries; where rounding decides that a column counts, the rooms reach both ways."""
+    values, room, doubt = _solved(rows, queries, h, robust, robust_room, 0.0)
+    if doubt.any():
+        for side in (-1.0, 1.0):
+            other, other_room, _ = _solved(rows, queries[doubt], h[doubt], robust, robust_room, side)
+            apart = np.abs(other - values[doubt])
+            room[doubt] = np.maximum(room[doubt], np.where(np.isnan(apart), np.inf, apart) + other_room)
+    return values, room
+
+
+def _solved(
+    rows: LocalRows, queries: Rows, h: Rows, robust: Rows, robust_room: Rows, side: float
+) -> tuple[Rows, Rows, Rows]:
+    """Values, rooms, and whether rounding decides that a column counts: then it does (side 1) or does not (side −1)."""
     T = rows.Z[None] - queries[:, None]
     K, K_room = _kernel_weights(rows, (T**2).sum(axis=2), h)
     w = K * (robust * rows.case)
     w_room = K_room * (robust * rows.case) + K * (rows.case * robust_room)
     inverse = np.where(h > 0.0, 1.0 / np.where(h > 0.0, h, 1.0), 0.0)
     B = _columns(T * inverse[:, None, None], rows.settings.degree)
-    R, Q, doubt = _orthogonal(rows, B, w, w_room, h)
+    R, Q, doubt, noise = _orthogonal(rows, B, w, w_room, h, side)
     kept = np.einsum("qnk->qk", Q**2) > 0.0
     gamma = ((w > 0.0).sum(axis=1) + 2 * rows.unknowns + 16) * EPS
     root = np.sqrt(w)
@@ -189,7 +208,7 @@ def _fit(rows: LocalRows, queries: Rows, h: Rows, robust: Rows, robust_room: Row
     turned = np.einsum("qkj,qj->qk", M_inverse, np.einsum("qn,qnk->qk", double * reach, B))
     along = np.einsum("qnk,qk->qn", B, turned)
     p = rows.Z.shape[1]
-    slopes = [k for k in range(1, p + 1)] if rows.settings.degree else []
+    slopes = list(range(1, p + 1)) if rows.settings.degree else []
     values, room = np.zeros((len(queries), 3 + p)), np.zeros((len(queries), 3 + p))
     values[:, 0], values[:, 1], values[:, 2] = beta[:, 0], u[:, 0], squares
     room[:, 0] = gamma * size * right + (w_room * np.abs(reach) * residual).sum(axis=1)
@@ -204,19 +223,20 @@ def _fit(rows: LocalRows, queries: Rows, h: Rows, robust: Rows, robust_room: Row
         room[:, 2 + k] = moved * inverse + 4.0 * EPS * np.abs(values[:, 2 + k])
     total = w.sum(axis=1)
     values[~(total > 0.0)] = np.nan
-    room[doubt | (total <= w_room.sum(axis=1)) & ((w_room > math.exp(-GAUSSIAN_REACH / 2.0) * rows.case).any(axis=1))] = np.inf
-    return values, room
+    real = (w_room > math.exp(-GAUSSIAN_REACH / 2.0) * rows.case).any(axis=1)
+    room[noise | (total <= w_room.sum(axis=1)) & real] = np.inf  # perhaps no row counts, or only those on the rim
+    return values, room, doubt
 
 
-def _orthogonal(rows: LocalRows, B: Rows, w: Rows, w_room: Rows, h: Rows) -> tuple[Rows, Rows, Rows]:
-    """(R, Q) with √w·B = QR by Gram and Schmidt, twice, and whether rounding decides that a column counts.
+def _orthogonal(rows: LocalRows, B: Rows, w: Rows, w_room: Rows, h: Rows, side: float) -> tuple[Rows, Rows, Rows, Rows]:
+    """(R, Q) with √w·B = QR by Gram and Schmidt, twice, whether rounding decides that a column counts, and is all of it.
 
     A column that depends on those before it has a zero column in Q, and R treats it as a unit of its own.
     """
     count, m = B.shape[0], B.shape[2]
     A = B * np.sqrt(w)[:, :, None]
     Q, R = np.zeros_like(A), np.tile(np.eye(m), (count, 1, 1))
-    doubt, sloped = np.zeros(count, dtype=bool), np.ones(count, dtype=bool)
+    doubt, noise, sloped = np.zeros(count, dtype=bool), np.zeros(count, dtype=bool), np.ones(count, dtype=bool)
     gamma = ((w > 0.0).sum(axis=1) + 2 * m + 16) * EPS
     span = float(np.ptp(rows.Z[:, 0]))
     total = w.sum(axis=1)
@@ -231,16 +251,20 @@ def _orthogonal(rows: LocalRows, B: Rows, w: Rows, w_room: Rows, h: Rows) -> tup
         if k == 1 and rows.one_variable:
             with np.errstate(divide="ignore"):
                 limit = np.where(h > 0.0, total * (FLAT * span / np.where(h > 0.0, h, 1.0)) ** 2, np.inf)
-        keep = (left > limit) & sloped
+        blur = np.zeros(count)
         if k:
             lengths = np.sqrt((A[:, :, :k] ** 2).sum(axis=1))
             shares = np.linalg.solve(R[:, :k, :k], R[:, :k, k][..., None])[..., 0]
             rest = B[:, :, k] - np.einsum("qnk,qk->qn", B[:, :, :k], shares)
-            blur = gamma * ((lengths * np.abs(shares)).sum(axis=1) + np.sqrt(whole)) ** 2 + (w_room * rest**2).sum(axis=1)
-            doubt |= sloped & (np.abs(left - limit) <= blur) & (whole > 0.0)
+            blur = gamma * ((lengths * np.abs(shares)).sum(axis=1) + np.sqrt(whole)) ** 2 + (w_room * rest**2).sum(
+                axis=1
+            )
+            unsure = sloped & (np.abs(left - limit) <= blur) & (whole > 0.0)
+            doubt, noise = doubt | unsure, noise | (unsure & (left <= 2.0 * blur))
+        keep = (left + side * blur > limit) & (left > 0.0) & sloped
         if k == 1 and rows.one_variable:
             sloped = keep  # without a slope there is no curvature either
         R[:, :k, k] *= keep[:, None]
         R[:, k, k] = np.where(keep, np.sqrt(np.where(keep, left, 1.0)), 1.0)
         Q[:, :, k] = np.where(keep[:, None], column / R[:, k, k][:, None], 0.0)
-    return R, Q, doubt
+    return R, Q, doubt, noise

@@ -67,7 +67,9 @@ class Surface:
         t = ((Z[:, 0] - self.knots[place]) / np.where(length > 0.0, length, 1.0))[:, None]
         low, high = nodes.values[place, :3], nodes.values[after, :3]
         # A knot that is hit takes its own value alone, whatever its neighbour's is.
-        room = np.where(t < 1.0, (1.0 - t) * nodes.room[place, :3], 0.0) + np.where(t > 0.0, t * nodes.room[after, :3], 0.0)
+        room = np.where(t < 1.0, (1.0 - t) * nodes.room[place, :3], 0.0) + np.where(
+            t > 0.0, t * nodes.room[after, :3], 0.0
+        )
         return Fits(low + t * (high - low), room + 8.0 * EPS * (np.abs(low) + np.abs(high)))
 
     def _leaf(self, Z: Rows) -> Rows:

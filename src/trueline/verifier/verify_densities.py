@@ -24,7 +24,7 @@ ONE_PEAK, POSITIVE = "the likelihood has one peak", "every variance is positive"
 
 def density(out: Claims, given: Given) -> None:
     """One density of all rows."""
-    record, proof, X, y, weights = given
+    record, _, X, _, weights = given
     groups = Groups(weights, np.zeros(len(X), dtype=np.int64), 1)
     _likelihood(out, record, X, groups, 0.0)
 
@@ -49,11 +49,11 @@ def generative(out: Claims, given: Given) -> None:
     share = counts / counts.sum()
     prior = float(np.where(counts > 0.0, counts * np.log(np.where(counts > 0.0, share, 1.0)), 0.0).sum())
     scores, room = _likelihood(out, record.density, X, groups, prior)
-    given = share if record.priors is None else np.asarray(record.priors, dtype=float)
-    proper = given.shape == share.shape and bool((given >= 0.0).all()) and abs(float(given.sum()) - 1.0) <= 1e-6
-    out.holds("priors", tuple(given.tolist()), proper, "the rows' shares" if record.priors is None else "as given")
+    priors = share if record.priors is None else np.asarray(record.priors, dtype=float)
+    proper = priors.shape == share.shape and bool((priors >= 0.0).all()) and abs(float(priors.sum()) - 1.0) <= 1e-6
+    out.holds("priors", tuple(priors.tolist()), proper, "the rows' shares" if record.priors is None else "as given")
     seen = weights > 0.0
-    _posteriors(out, record, X[seen], (scores + np.log(given))[seen], room[seen])
+    _posteriors(out, record, X[seen], (scores + np.log(priors))[seen], room[seen])
 
 
 def columns_of(X: Rows) -> list[Rows]:

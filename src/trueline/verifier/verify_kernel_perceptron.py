@@ -47,7 +47,9 @@ def kernel_perceptron(out: Claims, given: Given) -> None:
     heads, extra = record.heads, float(record.extra)
     classes = list(record.classes)
     if extra not in (0.0, 1.0) or len(heads) != (1 if len(classes) == 2 else len(classes)):
-        raise ModelError("the kernel perceptron has one head a class, or one for two, and a constant of 0 or 1", where="model")
+        raise ModelError(
+            "the kernel perceptron has one head a class, or one for two, and a constant of 0 or 1", where="model"
+        )
     if record.budget is not None and not (isinstance(record.budget, int) and record.budget > 0):
         raise ModelError(f"a budget of {record.budget} rows is none", where="model")
     index = classes_of(record, y, len(classes))
@@ -117,8 +119,8 @@ def replayed(record: Any, head: Any, X: Rows, target: Rows, passes: int, extra: 
         held.append(i)
         signs.append(float(target[i]))
         add(i, signs[-1])
-    room = blur + 2.0 * (len(held) + 4) * EPS * np.maximum(sizes, 0.0)
-    return Replay(held, np.array(signs), mistakes, loss, loss_room, scores, room)
+    rooms = blur + 2.0 * (len(held) + 4) * EPS * np.maximum(sizes, 0.0)
+    return Replay(held, np.array(signs), mistakes, loss, loss_room, scores, rooms)
 
 
 def _in_order(head: Any) -> tuple[Rows, Rows]:

@@ -61,7 +61,9 @@ def local_regression(out: Claims, given: Given) -> None:
     out.recomputed |= {"settings", "surface", "cells"}  # every fit here is made with them
     if surface is not None and surface.kind == "knots":
         found = rows.Z[_lowess_knots(rows.Z[:, 0], float(record.settings.delta)), 0]
-        out.of_model("knots", len(surface.knots), len(found), np.array_equal(found, surface.knots), "rows that far apart")
+        out.of_model(
+            "knots", len(surface.knots), len(found), np.array_equal(found, surface.knots), "rows that far apart"
+        )
     if weighings > MOST:
         _check_some(out, record, rows, robust, surface, X, counted)
         return
@@ -248,7 +250,9 @@ def _check_values(
     """``fitted``, the surface's own numbers, and what ``predict`` gives on the rows."""
     order = np.argsort(X[counted][:, 0], kind="stable") if rows.one_variable else np.arange(len(rows.y))
     inner = np.empty((len(rows.y), 2))
-    inner[order] = np.column_stack([at.found.values[:, 0], at.found.room[:, 0] + 4.0 * EPS * np.abs(at.found.values[:, 0])])
+    inner[order] = np.column_stack(
+        [at.found.values[:, 0], at.found.room[:, 0] + 4.0 * EPS * np.abs(at.found.values[:, 0])]
+    )
     new = _evaluated(rows, robust, surface, at.nodes, X / record.unit)
     fitted = new.copy()
     fitted[counted] = inner
@@ -295,14 +299,14 @@ def _check_figures(out: Claims, record: Any, rows: LocalRows, robust: Rows, at: 
     residual = rows.y - values[:, 0]
     blur = room[:, 0] + 2.0 * EPS * (np.abs(rows.y) + np.abs(values[:, 0]))
     counts, sums = case * robust, n * EPS
-    own, own_room = np.clip(values[:, 1] * counts, 0.0, 1.0), room[:, 1] * counts + 4.0 * EPS
+    own, own_room = np.clip(values[:, 1] * counts, 0.0, 1.0), _times(counts, room[:, 1]) + 4.0 * EPS
     trace, trace_room = float(own.sum()), float(own_room.sum()) + sums * float(own.sum())
     squares, squares_room = float(case @ values[:, 2]), float(case @ room[:, 2])
     left = W - 2.0 * trace + squares
     left_room = 2.0 * trace_room + squares_room + 2.0 * sums * (W + 2.0 * trace + squares)
     objective = float(counts @ residual**2)
-    objective_room = float(counts @ (2.0 * np.abs(residual) * blur + blur**2)) + 2.0 * sums * objective
-    out.equals("objective", objective, objective_room)
+    objective_room = float(_times(counts, 2.0 * np.abs(residual) * blur + blur**2).sum()) + 2.0 * sums * objective
+    _equals_if_known(out, "objective", objective, objective_room, math.inf)
     _equals_if_known(out, "degrees_of_freedom", trace, trace_room, W)
     _figure(out, record, "trace", trace, trace_room)
     free = left > NO_FREEDOM * W
@@ -323,7 +327,7 @@ def _check_figures(out: Claims, record: Any, rows: LocalRows, robust: Rows, at: 
         wide = (blur + np.abs(errors) * own_room / np.maximum(case, 1e-300)) / np.abs(rest)
         wide = 2.0 * wide + 4.0 * EPS * np.abs(errors)
         total = float(counts.sum())
-        known = float(counts @ (2.0 * np.abs(errors) * wide + wide**2)) / total
+        known = float(_times(counts, 2.0 * np.abs(errors) * wide + wide**2).sum()) / total
         cv = float(counts @ errors**2) / total
         _figure(out, record, "cv", cv, known + 4.0 * sums * cv)
     _check_error(out, record, at)
@@ -355,7 +359,9 @@ def _check_error(out: Claims, record: Any, at: AtRows) -> None:
     least, most, room = at.errors
     claimed = out.proof.interpolation_error
     held = claimed == math.inf if least == math.inf else is_finite(claimed) and least - room <= claimed <= most + room
-    out.holds("interpolation_error", least, held, "the largest difference to a fit at the row itself, at a sample of rows")
+    out.holds(
+        "interpolation_error", least, held, "the largest difference to a fit at the row itself, at a sample of rows"
+    )
 
 
 def _check_status(out: Claims, record: Any, free: bool) -> None:
@@ -368,6 +374,11 @@ def _figure(out: Claims, record: Any, name: str, found: float, room: float) -> N
     if math.isfinite(room):
         claimed = getattr(record, name)
         out.of_model(name, claimed, found, is_finite(claimed) and abs(claimed - found) <= room)
+
+
+def _times(weights: Rows, room: Rows) -> Rows:
+    """Weighted rooms; what weighs nothing has none, be it infinite."""
+    return np.where(weights > 0.0, weights * np.where(weights > 0.0, room, 0.0), 0.0)
 
 
 def _equals_if_known(out: Claims, name: str, found: float, room: float, most: float) -> None:

@@ -50,7 +50,9 @@ def ngram(out: Claims, given: Given) -> None:
     out.of_model("counts", len(record.counts), len(language.counts), +record.counts == language.counts,
                  "how often each sequence of words stands in the texts")  # fmt: skip
     totals = {context: seen.total() for context, seen in language.after.items()}
-    out.of_model("totals", len(record.totals), len(totals), dict(+record.totals) == totals, "the words after each context")
+    out.of_model(
+        "totals", len(record.totals), len(totals), dict(+record.totals) == totals, "the words after each context"
+    )
     kinds = {context: len(seen) for context, seen in language.after.items()}
     out.of_model("kinds", len(record.kinds), len(kinds), dict(+record.kinds) == kinds, "the different ones of them")
     here = top = size = 0.0
