@@ -14,7 +14,7 @@ import numpy as np
 
 from ..certificates.certificate import from_dict
 from ..certificates.likelihood import MonotoneCertificate
-from ..errors import DataError
+from ..errors import DataError, ModelError
 from ..modelfile import Array, under
 from ..onepass.distributions import t_quantile
 from ..threads import get_threads, spread
@@ -88,7 +88,7 @@ class LocalModel:
         least = 2 if p == 1 and degree < 2 else (1, 1 + p, 1 + p + p * (p + 1) // 2)[degree] + 1
         if whole:
             return float(min(max(least, int(share + 1e-7)), int(self.total)))
-        return max(min(least * self.total / len(self.y), self.total), min(share, self.total))
+        return max(min(least * self.total / len(self.y), self.total), share)
 
     def spans(self, queries: np.ndarray) -> np.ndarray:
         """h (tricube) or τ (Gaussian) of each query; enough rows are always within reach."""
@@ -249,6 +249,11 @@ class LocalModel:
     def from_state(cls, arrays: dict[str, np.ndarray], meta: dict[str, Any]) -> LocalModel:
         own: dict[str, Any] = {name: arrays[name] for name in ARRAYS}
         own |= {name: arrays[name] for name in LATER if name in arrays}
+        if not (np.isfinite(own["case"]).all() and (own["case"] >= 0.0).all()):
+            raise ModelError("a weight of a row in the file is negative or no number; use an intact copy", where="case")
+        fraction = meta["settings"]["fraction"]
+        if fraction is not None and not 0.0 < fraction <= 1.0:
+            raise ModelError("no fit has the fraction that the file states; use an intact copy", where="fraction")
         tree = Cells(*(arrays[f"cells.{name}"] for name in k_d.ARRAYS)) if "cells.side" in arrays else None
         proof: Any = None if meta["certificate"] is None else from_dict(meta["certificate"])
         return cls(
