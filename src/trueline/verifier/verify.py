@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..errors import ModelError, TruelineError
-from .stated_claims import Check, Claims, check_numbers, given
+from .stated_claims import Check, Claims, Given, check_numbers, given
 from .verify_boosting import boosting
 from .verify_components import check_components
 from .verify_densities import as_asked, density, generative
