@@ -121,7 +121,7 @@ class Line:
         found = [bound for u in trials for bound in self.bounds(u)]
         return min(found) if found else Bound(math.inf, 0.0)
 
-    def short_comparators(self) -> list[Rows]:
+    def short_comparators(self, start: Rows | None = None) -> list[Rows]:
         """Comparators that weigh their loss against their distance; lengths that are no squares are majorised by some."""
         stream, found = self.stream, list[Rows]()
         low, high = self.run.low[0, self.index], self.run.high[0, self.index]
@@ -132,7 +132,7 @@ class Line:
         kappa = self.kappa()
         base = (1.0 - kappa if kappa is not None and kappa < 1.0 else 1.0) * self.rule.batch
         extra = self.rule.l2 * float(self.run.shares.sum())
-        u = np.zeros(stream.Z.shape[1])
+        u = np.zeros(stream.Z.shape[1]) if start is None else start
         for _ in range(4):
             ridge = np.full(len(u), base / self.last)
             if self.rule.geometry == "adaptive":

@@ -15,6 +15,8 @@ import numpy as np
 from .learner_replay import EPS, KINKED, LINKED, losses_at
 from .stated_claims import Rows, Rule
 
+LEAST_DAMPING = 1e-12  # of a matrix with a diagonal of 1
+
 
 class Stream(NamedTuple):
     """The rows as one weight vector met them: design with the constant first, targets, and each loss's weight."""
@@ -145,6 +147,9 @@ def newton(
                 step = scale * np.linalg.solve(H, -scale * gradient)
             except np.linalg.LinAlgError:
                 break
+            promised = -float(gradient @ step) * max(1.0, damping / LEAST_DAMPING)  # more in directions held back
+            if promised <= least_gain * abs(now):
+                break
             length, better = 1.0, False
             for _ in range(30):
                 then = look(v + length * step)
@@ -154,7 +159,7 @@ def newton(
                 length *= 0.5
             if not better and damping >= 1.0:
                 break
-            damping = max(1e-12, 0.1 * damping) if better and length == 1.0 else min(1e3, 100.0 * damping)
+            damping = max(LEAST_DAMPING, 0.1 * damping) if better and length == 1.0 else min(1e3, 100.0 * damping)
             if better:
                 fallen, v = now - then[0], v + length * step
                 now, gradient, curved = then

@@ -226,7 +226,7 @@ def _least_member_bound(rule: Rule, lines: list[Line], one: Mixed, stated: list[
         if rule.geometry in LINKED:
             trials.append(near_the_start(line.stream, line.run.start, rule.batch / line.rate))
         else:
-            trials += line.short_comparators()
+            trials += line.short_comparators(trials[-1])
     fixed = [loss_of_fixed(lines[0].stream, u) for u in trials]  # of every rate: they met the same rows
     for k in alive:
         own = lines[k].run.step_losses[0, lines[k].index]
