@@ -27,7 +27,7 @@ class Expansion(NamedTuple):
     """The model on its rows: features, their inner products, residuals, and what rounding may do to a row's score.
 
     ``own`` is the rounding of the numbers here, with sums in extended precision; ``room`` that of the model's.
-    ``feature_room`` and ``product_room`` are the model's rounding of each feature, and of the matrix of products.
+    ``feature_room`` and ``product_rooms`` are the model's rounding of each feature, and of each inner product.
     """
 
     features: Rows
@@ -36,7 +36,12 @@ class Expansion(NamedTuple):
     own: Rows
     room: Rows
     feature_room: Rows
-    product_room: float
+    product_rooms: Rows
+
+    @property
+    def product_room(self) -> float:
+        """The rounding of the matrix of inner products, as its norm."""
+        return float(np.linalg.norm(self.product_rooms))
 
 
 def kernel_ridge(out: Claims, given: Given) -> None:
@@ -89,19 +94,18 @@ def _expansion(record: Any, rows: Rows, target: Rows) -> Expansion:
         turned = np.abs(rows) @ np.abs(record.points).T + np.abs(record.phases)
         rounding = np.minimum((rows.shape[1] + 2) * EPS * turned + 2.0 * EPS, 2.0) * size
         entries = 4.0 * EPS * np.ones_like(angle) * size  # the features are what was computed here
-        product_room = 0.0
+        product_rooms = np.zeros_like(products)
     else:
         features, entries, rounding = kernel_matrix(record.shape, rows, record.points)
-        products, product_room = features, float(np.linalg.norm(rounding))
+        products, product_rooms = features, rounding
         if record.form != "exact":
-            products, _, product_rounding = kernel_matrix(record.shape, record.points, record.points)
-            product_room = float(np.linalg.norm(product_rounding))
+            products, _, product_rooms = kernel_matrix(record.shape, record.points, record.points)
     residual = target - np.longdouble(constant) - np.asarray(features, dtype=np.longdouble) @ coef
     sums = np.abs(features) @ np.abs(coef) + abs(constant) + np.abs(target)
     room = rounding @ np.abs(coef) + (len(coef) + 4) * EPS * sums
     long = float(np.finfo(np.longdouble).eps)
     own = entries @ np.abs(coef) + (len(coef) + 4) * long * sums + EPS * np.abs(residual).astype(float)
-    return Expansion(features, products, residual.astype(float), own, room, rounding, product_room)
+    return Expansion(features, products, residual.astype(float), own, room, rounding, product_rooms)
 
 
 def _dual_gap(
@@ -183,6 +187,7 @@ def _span(record: Any, target: Rows, w: Rows, alpha: float, model: Expansion, va
     turned = alpha * len(theta) * EPS * np.abs(theta).sum() / math.sqrt(float(values.min() / values[-1]))
     entries = (len(record.coef) * EPS * np.abs(model.features) + model.feature_room) @ np.abs(whiten)
     turned = turned + entries.T @ (w * np.abs(model.residual))
+    turned = turned + alpha * np.abs(whiten).T @ (model.product_rooms @ np.abs(record.coef))
 
     def moved(room: Rows) -> tuple[Rows, float]:
         """How far rounding of the rows' scores moves the gradient, and the gap."""
