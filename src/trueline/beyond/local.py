@@ -256,12 +256,8 @@ class LocalModel:
             raise ModelError("no fit has the fraction that the file states; use an intact copy", where="fraction")
         tree = Cells(*(arrays[f"cells.{name}"] for name in k_d.ARRAYS)) if "cells.side" in arrays else None
         proof: Any = None if meta["certificate"] is None else from_dict(meta["certificate"])
-        settings = Settings(**meta["settings"])
-        widths = [width for width in (settings.fraction, settings.bandwidth) if width is not None]
-        if len(widths) != 1 or not 0.0 < widths[0] < math.inf or settings.degree not in (0, 1, 2):
-            raise ModelError("a local fit needs one width above 0 and degree 0, 1 or 2; use an intact copy")
         return cls(
-            settings=settings,
+            settings=Settings(**meta["settings"]),
             terms=tuple(meta["terms"]),
             surface=meta["surface"],
             cells=tree,
