@@ -26,8 +26,7 @@ def normal(risk: Risk, start: np.ndarray) -> Iterator[Point]:
         g = full_gradient(risk, point)
         following = risk.point(point.theta - solve_symmetric(matrix, g))
         following.hessian = matrix
-        new = full_gradient(risk, following)
-        following.decrement = float(np.sqrt(max(0.0, new @ solve_symmetric(matrix, new))))
+        risk.newton_direction(following)  # states the decrement
         point = following
         yield point
 

@@ -117,6 +117,8 @@ def _intercept_first(risk: Risk, matrix: np.ndarray) -> np.ndarray:
 
 def null_scores(risk: Risk) -> np.ndarray:
     """The scores of the model that has only an intercept (or nothing), beside the offset."""
+    if risk.offset is None and risk.design.intercept:
+        return np.full(risk.design.n, risk.reference().theta[-1])
     start = np.zeros(risk.design.n) if risk.offset is None else risk.offset.copy()
     return profile_intercept(risk, risk.point(np.zeros(risk.size), start)).scores
 

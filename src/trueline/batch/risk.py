@@ -21,10 +21,11 @@ from ..certificates.certificate import Status
 from ..certificates.optimality import GapCertificate, gap_certificate, relative_gap
 from ..doubled import UNIT
 from ..errors import UsageError, nearest
+from ..onepass.lasso_gap import summing_error
 from ..parts.losses import LOSSES
 from ..parts.own_loss import assumption_of
 from .design import Design, row_chunks, standardised_block
-from .duality import Dual, dual_value, reach_of, solve_or_leave
+from .duality import Dual, column_widths, dual_value, mean_square, reach_of, solve_or_leave
 from .reference import Reference, reference
 from .scaled import ScaledPenalty
 
@@ -235,8 +236,21 @@ class Risk:
             g = self.gradient(point) + self.penalty.l2 * point.theta
             found, left_out = solve_or_leave(self.hessian(point), g)
             point.direction, point.singular = -found, left_out is not None and left_out.shape[1] > 0
-            point.decrement = math.sqrt(max(0.0, -float(g @ point.direction)))
+            if self._balanced_along(point, g, left_out):
+                point.decrement = math.sqrt(max(0.0, -float(g @ point.direction)))
         return point.direction
+
+    def _balanced_along(self, point: Point, g: np.ndarray, left_out: np.ndarray | None) -> bool:
+        """Whether the gradient is no more than rounding along what was left out of a step.
+
+        Otherwise the decrement is not known: a small slope may count much where little curves.
+        """
+        if left_out is None or not left_out.shape[1]:
+            return True
+        noise = summing_error(self.design.n) * math.sqrt(mean_square(point.slope, self.c))
+        widths = np.tile(column_widths(self.design), len(g) // self.design.size)
+        room = noise * widths + summing_error(len(g)) * self.penalty.l2 * np.abs(point.theta)
+        return bool((np.abs(left_out.T @ g) <= 4.0 * (np.abs(left_out.T) @ room)).all())
 
     def preconditioner(self) -> Any:
         """A first inverse Hessian for quasi-Newton steps, where one is cheap; None otherwise."""
@@ -297,7 +311,9 @@ class Risk:
         if not (design.level or design.far) or len(point.theta) != design.size:
             return point
         intercept = abs(design.split(point.theta)[1])
-        if UNIT * intercept * float(np.abs(point.slope).sum()) <= SEEN * point.objective:
+        # On a corner the slope says nothing of the loss beside it.
+        steep = float(np.abs(point.slope).sum()) if getattr(self.loss, "smooth", True) else math.inf
+        if UNIT * intercept * steep <= SEEN * point.objective:
             return point
         returned = self.point(design.join(*design.split(point.theta)))
         returned.decrement, returned.gap, returned.z = point.decrement, point.gap, point.z

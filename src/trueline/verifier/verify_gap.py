@@ -88,8 +88,8 @@ def measure(problem: Problem) -> Measured:
         slope = loss.slope(scores)
     steep = math.sqrt(float(c @ (slope * slope).reshape(len(c), -1).sum(axis=1)))
     sizes = float(c @ (rows + np.abs(loss.least))) + penalty + steep * problem.raw_size
-    if isinstance(loss, Squared):  # may come from sums of squares of the targets
-        sizes += 0.5 * float(c @ loss.y**2)
+    if isinstance(loss, Squared):  # may come from sums of squares and products of targets and columns
+        sizes += 0.5 * float(c @ loss.y**2) + 0.5 * float(np.abs(problem.stated).sum()) ** 2
     if isinstance(loss, Softmax):  # logarithms of sums of about 1
         sizes += 1.0
     return Measured(problem, scores, excess, saturated, null, others, found, rounding_factor(len(c)) * sizes)

@@ -221,6 +221,15 @@ def information(fit: Fit) -> Rows:
     return np.asarray((fit.Z * (fit.weights * curve)[:, None]).T @ fit.Z)
 
 
+def _standardised(fit: Fit) -> Rows:
+    """The columns centred beside a constant, and of length 1."""
+    Z, c = fit.Z.copy(), fit.weights / fit.weights.sum()
+    if fit.constants:
+        Z[:, 1:] -= c @ Z[:, 1:]
+    length = np.sqrt(c @ Z**2)
+    return Z / np.where(length > 0.0, length, 1.0)
+
+
 def _check_covariance(out: Claims, statistics: dict[str, Any], fit: Fit, dispersion: float, moved: float) -> None:
     """H⁻¹, times the dispersion; float64 leaves an inverse as many digits as the condition of H allows.
 
@@ -236,12 +245,14 @@ def _check_covariance(out: Claims, statistics: dict[str, Any], fit: Fit, dispers
         return
     scaled = H / np.outer(size, size)
     values = np.linalg.eigvalsh(scaled)
-    if not values[0] * MOST_CONDITION > values[-1]:
+    inner = np.linalg.eigvalsh(information(fit._replace(Z=_standardised(fit))))  # as solvers work
+    worst_condition = max(float(v[-1] / v[0]) if v[0] > 0.0 else math.inf for v in (values, inner))
+    if not worst_condition < MOST_CONDITION:
         return  # stated, not checked
     scale = dispersion if fit.power is not None else 1.0
     V = scale * np.linalg.inv(scaled) / np.outer(size, size)
     errors = np.sqrt(np.diag(V))
-    room = (1e-7 + 4.0 * moved + 1e3 * len(H) * UNIT * float(values[-1] / values[0])) * np.outer(errors, errors)
+    room = (1e-7 + 4.0 * moved + 1e3 * len(H) * UNIT * worst_condition) * np.outer(errors, errors)
     apart = np.abs(claimed - V) - room
     held = bool((apart <= 0.0).all())  # NaN is not held
     worst = np.unravel_index(int(np.argmax(np.where(np.isnan(apart), np.inf, apart))), V.shape)
