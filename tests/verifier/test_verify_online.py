@@ -357,3 +357,13 @@ def test_another_processors_exp_and_log_are_not_forgeries(monkeypatch):
     monkeypatch.setattr(learner_replay.np, "exp", other)
     for (learner, y), proof in zip(learners, proofs, strict=True):
         assert not failed(learner, (X, y), proof)
+
+
+def test_a_column_too_still_for_the_learner_leaves_the_best_fixed_loss_unstated():
+    rng = np.random.default_rng(0)
+    still = 7e8 + 1e-4 * rng.integers(0, 3, 100)  # it varies in its thirteenth digit, and the target with it
+    X = np.column_stack([rng.normal(size=100), still])
+    y = X[:, 0] + 1e4 * (still - 7e8) + 0.1 * rng.normal(size=100)
+    model = tl.OnlineRegressor().fit(X, y)
+    assert model.certificate_.best_fixed_loss is None and model.certificate_.best_fixed_lower_bound is None
+    assert tl.verify(model, (X, y)).ok

@@ -30,7 +30,7 @@ def wait(
     """Put rows from ``start`` on, less their shift, among those that wait, until the group is full; the next row.
 
     ``born`` is the example at which a column first varied, 0 before: until then it counts as 0. ``counts`` are the rows
-    that wait and the examples so far.
+    that wait, the examples so far, and the numbers that counted as 0 and were none: a change too small for the learner.
     """
     i = start
     while i < y.size and counts[0] < GROUP:
@@ -48,6 +48,8 @@ def wait(
                 spot[3 + j] = values[k] - shift[j]
             for j in range(width):
                 if born[j] == 0.0 or counts[1] < born[j]:
+                    if spot[3 + j] != 0.0:
+                        counts[2] += 1
                     spot[3 + j] = 0.0
         i += 1
     return i
@@ -66,6 +68,7 @@ class Hindsight:
         self.waiting = np.zeros((GROUP, room + 1))  # weights first
         self.count = 0
         self.groups = 0  # that were merged
+        self.ignored = 0  # numbers that the moments do not have
         self.seen = RedundantColumns(len(self.shift))  # of the groups that were merged
 
     @property
@@ -90,13 +93,13 @@ class Hindsight:
     ) -> None:
         """Add a block of rows, labels, labels learned from, weights; ``before`` it so many examples were learned."""
         at = 0
-        counts = np.array([self.count, before])
+        counts = np.array([self.count, before, self.ignored])
         while at < len(y):
             at = wait(
                 rows.values, rows.indices, rows.starts, rows.dense, self.width, y, learned, weights, at, self.shift, born,
                 self.origin, self.waiting, counts,
             )  # fmt: skip
-            self.count = int(counts[0])
+            self.count, self.ignored = int(counts[0]), int(counts[2])
             if self.count == GROUP:
                 used = self.width + 2
                 self.seen = self.redundant()
@@ -141,6 +144,8 @@ class Hindsight:
 
     def best_fixed_loss(self) -> best_fixed.Least:
         """The best fixed weights (on columns and labels as given) and their loss, as far as the moments tell."""
+        if self.ignored:  # weights of a column that the moments do not have might lose less
+            return best_fixed.Least()
         weight, mean, products = self._merged()
         if weight == 0.0:
             return best_fixed.Least(np.zeros(self.width + 1), 0.0)
@@ -198,7 +203,7 @@ class Hindsight:
             "hindsight_waiting": self.waiting[:, : used + 1].copy(),
             "hindsight_counts": np.array([self.origin, self.weight, self.count], dtype=float),
             "hindsight_redundant": self.seen.to_array(),
-            "hindsight_groups": np.array([self.groups], dtype=float),
+            "hindsight_groups": np.array([self.groups, self.ignored], dtype=float),
         }
 
     @staticmethod
@@ -213,7 +218,7 @@ class Hindsight:
         return made | {
             "hindsight_counts": counted,
             "hindsight_redundant": RedundantColumns.declared(width, "hindsight_redundant"),
-            "hindsight_groups": Array((1,), optional="hindsight_redundant", holds=whole_numbers(0, 2**53)),
+            "hindsight_groups": Array((2,), optional="hindsight_redundant", holds=whole_numbers(0, 2**53)),
         }
 
     @classmethod
@@ -226,6 +231,8 @@ class Hindsight:
         made.waiting = arrays["hindsight_waiting"][:, : used + 1].copy()
         made.weight, made.count = float(weight), int(count)
         made.seen = RedundantColumns.from_array(arrays.get("hindsight_redundant"), made.width)
-        # Files of 0.1 do not say how many groups there were.
-        made.groups = int(arrays["hindsight_groups"][0]) if "hindsight_groups" in arrays else math.ceil(weight / GROUP)
+        if "hindsight_groups" in arrays:
+            made.groups, made.ignored = map(int, arrays["hindsight_groups"])
+        else:  # files of 0.1 do not say how many groups there were
+            made.groups = math.ceil(weight / GROUP)
         return made

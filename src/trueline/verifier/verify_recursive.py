@@ -90,23 +90,41 @@ def check_recursive(out: Claims, given: Given) -> None:
 def _check_state(out: Claims, record: Any, settings: Settings, run: Run, Z: Rows, X: Rows) -> None:
     """Weights, the inverse, and the predictions that both make."""
     steps = max(1.0, len(Z) ** 0.5)
-    for name, own, values in (("weights", record.w, run.w), ("inverse of the moments", record.P, run.P)):
-        room = spread(values) + 8.0 * steps * EPS * np.abs(values[0]).max(initial=0.0) + np.finfo(float).tiny
+    for name, own, values, room in (
+        ("weights", record.w, run.w, spread(run.w)),
+        ("inverse of the moments", record.P, run.P, _spread_of_inverse(run.P)),
+    ):
+        room = room + 8.0 * steps * EPS * np.abs(values[0]).max(initial=0.0) + np.finfo(float).tiny
         same = np.shape(own) == values[0].shape and bool(np.isfinite(own).all())
         apart = float(np.max(np.abs(own - values[0]) / room, initial=0.0)) if same else math.inf
         out.append(
             Check(name, "the record's", apart, apart <= 1.0, "largest distance from the replay's, in units of rounding")
         )
-    scores = run.w @ Z.T
+    # The state is the replay's; what it predicts is then one product away.
+    scores, terms = Z @ record.w, 4.0 * (Z.shape[1] + 4) * EPS
+    room = terms * (np.abs(Z) @ np.abs(record.w))
     if settings.forward:
-        scores = scores / (1.0 + np.einsum("ij,cjk,ik->ci", Z, run.P, Z) / settings.forgetting)
-    sizes = np.abs(run.w[0]) @ np.abs(Z).T
-    room = spread(scores) + 16.0 * steps * Z.shape[1] * EPS * (sizes + np.abs(scores[0])) + np.finfo(float).tiny
+        stretch = 1.0 + np.einsum("ij,jk,ik->i", Z, record.P, Z) / settings.forgetting
+        lost = 2.0 * terms * np.einsum("ij,jk,ik->i", np.abs(Z), np.abs(record.P), np.abs(Z)) / settings.forgetting
+        least = np.maximum(np.abs(stretch) - lost, 0.0)
+        scores = scores / stretch
+        room = (room + np.abs(scores) * (lost + terms)) / least
+    room = room + np.finfo(float).tiny
     answers = np.asarray(record.predict(X), dtype=float)
-    apart = float(np.max(np.abs(answers - scores[0]) / room)) if answers.shape == scores[0].shape else math.inf
+    apart = float(np.max(np.abs(answers - scores) / room)) if answers.shape == scores.shape else math.inf
     out.append(
         Check("predictions", "the record's", apart, apart <= 1.0, "largest distance on the rows, in units of rounding")
     )
+
+
+def _spread_of_inverse(P: Rows) -> Rows:
+    """How far rounding may move each entry: along whole rows and columns; of all entries alike once no digit is left."""
+    wide = spread(P)
+    root, size = np.sqrt(np.diagonal(wide)), np.sqrt(np.abs(np.diagonal(P[0])))
+    wide = np.maximum(wide, np.outer(root, root))
+    used = np.outer(size, size)
+    lost = float(np.max(wide / used, initial=0.0, where=used > 0.0))
+    return np.maximum(wide, lost * used) if lost > 1.0 else wide
 
 
 def _check_bound(out: Claims, settings: Settings, run: Run, stream: Stream) -> bool:
