@@ -82,3 +82,13 @@ def test_a_kernel_that_is_no_inner_product_is_void():
     model = fitted(tl.KernelRegression(kernel=lambda A, B: -0.01 * (A @ B.T), alpha=5.0), X, Y)
     assert model.certificate_.status is Status.VOID and not failures(model, (X, Y))
     assert failures(model, (X, Y), replaced(model, status=Status.PROVEN))
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("size", [1.0, 1e-5, 1e5])
+def test_small_noise_on_a_target_far_from_zero_is_no_alarm(form, size):
+    rng = np.random.default_rng(5)
+    A = rng.normal(size=(58, 3)) * [3e3, 0.1, 0.1]
+    y = 1.66e6 * size + 3e-5 * size * rng.normal(size=58)
+    model = fitted(tl.KernelRegression(approximation=form, components=10, random_state=0), A, y)
+    assert not failures(model, (A, y))

@@ -14,6 +14,7 @@ import numpy as np
 
 from ..certificates.certificate import Status
 from ..certificates.optimality import PROVEN_RESIDUAL
+from .agreement import same_status
 from .stated_claims import Claims, Given, Rows
 
 UNIT = 2.0**-53
@@ -110,9 +111,8 @@ def _check_digits(
     out.holds("dropped", (), certificate.dropped == (), "components name no column")
     out.assumption("the rows vary", bool(kept.any()))
     proven = bool(kept.any()) and error <= PROVEN_RESIDUAL
-    degenerate = certificate.status is Status.DEGENERATE
-    held = (proven or not certificate.proven) and degenerate == (not kept.any())
-    out.holds("status", "proven" if proven else "not_proven" if kept.any() else "degenerate", held)
+    found = Status.PROVEN if proven else Status.NOT_PROVEN
+    same_status(out, found if kept.any() else Status.DEGENERATE)
 
 
 def _check_scores(out: Claims, record: Any, vectors: Rows, variance: Rows, X: Rows) -> None:

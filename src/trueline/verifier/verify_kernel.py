@@ -114,18 +114,24 @@ def _dual_gap(
     """Weak duality with the expansion itself as the dual point; and leave-one-out by the inverse of the system."""
     coef, constant = record.coef, float(record.intercept)
     free = constant != 0.0
-    miss = model.residual - alpha * coef / w
-    gap = 0.5 * float(w @ miss**2)
+    # With a constant a dual point sums to 0. The rounding of the sum is taken from the expansion, in extended precision.
+    long = np.asarray(coef, dtype=np.longdouble)
+    total = long.sum() if free else np.longdouble(0.0)
+    shift = np.asarray(w * total / w.sum(), dtype=float)
+    point = long - w * total / np.asarray(w, dtype=np.longdouble).sum()
+    miss = np.asarray(model.residual - alpha * point / w, dtype=float)
+    gap = 0.5 * float(w @ miss**2) + 0.5 * alpha * max(float(shift @ model.features @ shift), 0.0)
+    left_over = alpha * abs(constant * float(point.sum())) if free else 0.0
     gap_own, gap_room = (float(w @ (np.abs(miss) * e + 0.5 * e**2)) for e in (model.own, model.room))
     largest = max(float(np.abs(target).max()), 1e-300)
     out.equals("residual", float(np.abs(miss).max()) / largest, 2.0 * float(model.room.max()) / largest)
     system = model.features + np.diag(alpha / w)
     if free:
         # c = S⁻¹(y − b): where y is nearly constant the two parts cancel, and the rounding of each of them stays.
-        total, parts = float(coef.sum()), abs(constant) * float(np.abs(np.linalg.inv(system).sum(axis=1)).sum())
-        balanced = abs(total) <= (len(coef) + 2) * EPS * (float(np.abs(coef).sum()) + parts)
-        out.holds("dual", total, balanced, "coefficients sum to 0: a dual point")
-        gap_own, gap_room = gap_own + alpha * abs(constant * total), gap_room + alpha * abs(constant * total)
+        parts = abs(constant) * float(np.abs(np.linalg.inv(system).sum(axis=1)).sum())
+        balanced = abs(float(total)) <= (len(coef) + 2) * EPS * (float(np.abs(coef).sum()) + parts)
+        out.holds("dual", float(total), balanced, "coefficients sum to 0: a dual point")
+        gap_own, gap_room = gap_own + left_over, gap_room + left_over
     condition = (float(np.abs(model.features).sum(axis=1).max()) + alpha / w.min()) / (alpha / w.max())
     if free:
         border = np.ones((len(w), 1))

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from ..certificates.certificate import Status
-from ..certificates.likelihood import line_status
+from ..certificates.likelihood import STATIONARY, line_status
 from ..certificates.optimality import PROVEN_GAP
 from ..errors import ModelError
 from .agreement import (
@@ -390,7 +390,9 @@ def outlier_mixture(out: Claims, line: Line, said: Any, counted: Rows) -> None:
     out.equals("stationarity", float(np.abs(slopes).max()), slope_room)
     out.absent("gap", "scale_error")
     few = float(c @ inlier) < 2.0 * line.rank() * total / max(len(c), 1)
-    degenerate = few or out.proof.status is Status.DEGENERATE  # that σ is at its floor is the model's own word
+    # A σ that would fall further rests on a floor, which keeps the likelihood from growing without end.
+    falls = float(slopes[line.columns.shape[1] + 1]) < -STATIONARY
+    degenerate = few or (falls and out.proof.status is Status.DEGENERATE)
     steepest = float(np.abs(slopes).max())
     same_status(out, Status.DEGENERATE if degenerate else line_status(False, 0.0, math.nan, steepest, 0.0))
     told = np.asarray(said["outlier_probability"], dtype=float)
