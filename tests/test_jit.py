@@ -52,7 +52,7 @@ def run(folder: Path, cache: Path, **environment: str) -> tuple[float, int]:
     return float(value), int(compiled)
 
 
-def write(folder: Path, body: str = "self.tilt * (score - y)", threshold: str = "0.5") -> Path:
+def write(folder: Path, body: str = "0.5 * self.tilt * (score - y) ** 2", threshold: str = "0.5") -> Path:
     folder.mkdir(exist_ok=True)
     (folder / "part.py").write_text(PART.format(body=body))
     (folder / "kern.py").write_text(KERNEL.format(threshold=threshold))
@@ -68,12 +68,12 @@ def test_second_process_compiles_nothing_and_edits_are_seen(tmp_path):
     # the plain path gives the same
     assert run(first, cache, NUMBA_DISABLE_JIT="1")[0] == pytest.approx(value, rel=1e-12)
     # another project's module and class of the same names do not share code
-    second = write(tmp_path / "second", body="self.tilt * (score - y) + 100.0")
+    second = write(tmp_path / "second", body="0.5 * self.tilt * (score - y) ** 2 + 100.0")
     assert run(second, cache) != (value, 0)
     assert run(second, cache)[0] == pytest.approx(value + 400.0)
     assert run(first, cache) == (value, 0)
     # an edited part is compiled anew
-    write(first, body="self.tilt * (score - y) + 10.0")
+    write(first, body="0.5 * self.tilt * (score - y) ** 2 + 10.0")
     edited, compiled = run(first, cache)
     assert edited == pytest.approx(value + 40.0) and compiled > 0
 
@@ -136,6 +136,6 @@ def test_a_process_that_compiles_prunes_and_one_that_loads_renews(tmp_path):
     assert any(time.time() - path.stat().st_mtime < _prune.DAY for path in kept)
     for path in kept:  # long unused; then the part is edited, and what it was is never asked for again
         os.utime(path, (time.time() - 60 * _prune.DAY,) * 2)
-    assert run(write(folder, body="self.tilt * (score - y) + 10.0"), cache)[1] > 0
+    assert run(write(folder, body="0.5 * self.tilt * (score - y) ** 2 + 10.0"), cache)[1] > 0
     gone = [path for path in kept if not path.exists()]
     assert gone and all(path.name.startswith("kern.total") for path in gone)

@@ -224,6 +224,7 @@ class LocalModel:
             "settings": dataclasses.asdict(self.settings),
             "terms": list(self.terms),
             "surface": self.surface,
+            "given": len(self.fitted),  # rows of weight 0 among them
             "figures": plain,
             "certificate": None if self.certificate is None else self.certificate.to_dict(),
         }
@@ -236,7 +237,7 @@ class LocalModel:
         fits = len(arrays.get("cells.vertices", arrays["knots"]))
         slopes = 3 + (width if fits else 0)
         made = {
-            "Z": Array((n, width)), "y": Array((n,)), "robust": Array((n,)), "fitted": Array(("rows given",), values="any"),
+            "Z": Array((n, width)), "y": Array((n,)), "robust": Array((n,)), "fitted": Array((meta.get("given", n),), values="any"),
             "unit": Array((width,)), "case": Array((n if arrays["case"].size else 0,)), "knots": Array((0 if "cells.vertices" in arrays else "knots",)),
             "nodes": Array((fits, slopes), values="any"),
             "robustness": Array((n,), values="any", optional="later"),
