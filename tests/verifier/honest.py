@@ -12,13 +12,16 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.optimize import linprog
+import pandas as pd
+from scipy.optimize import linprog, lsq_linear
 
 import trueline as tl
 from trueline.errors import DataError, TruelineError
 
 TOLERANCE = 2e-6  # of the yardstick: the proof's own tolerance, and as much for the other solver
 LD = np.longdouble
+QUANTILE = 0.75
+LOG_MEAN = ("poisson", "gamma", "tweedie")  # losses of the logarithm of a mean
 
 
 class Rows(NamedTuple):
@@ -30,11 +33,13 @@ class Rows(NamedTuple):
 
 
 class Convex(NamedTuple):
-    """mean loss(score, y) + l1·‖w‖₁ + ½·l2·‖w‖², with an unpenalised intercept."""
+    """mean loss(score, y) + l1·‖w‖₁ + ½·l2·‖w‖², with an unpenalised intercept; squares also with bounds on w."""
 
     loss: str
     l1: float = 0.0
     l2: float = 0.0
+    lower: float = -np.inf
+    upper: float = np.inf
 
 
 class Kind(NamedTuple):
@@ -45,6 +50,19 @@ class Kind(NamedTuple):
     target: str
     objective: Convex | None = None
     weighted: bool = True
+    table: bool = False  # fitted on a table with a column of words
+
+
+class Minimised:
+    """``tl.minimize`` with its options, as an estimator."""
+
+    def __init__(self, **options: Any) -> None:
+        self.options = options
+
+    def fit(self, X: np.ndarray, y: np.ndarray, sample_weight: np.ndarray | None = None) -> None:
+        self.model_ = tl.minimize(X, y, sample_weight=sample_weight, **self.options)
+        self.certificate_ = self.model_.certificate
+        self.coef_, self.intercept_ = self.model_.coef, self.model_.intercept
 
 
 KINDS = [
@@ -59,6 +77,32 @@ KINDS = [
     Kind("several classes", tl.LogisticRegression, "three"),
     Kind("squared hinge", tl.LinearSVC, "two"),
     Kind("poisson", lambda: tl.GeneralizedRegression(loss="poisson"), "count", Convex("poisson")),
+    Kind("gamma", lambda: tl.GeneralizedRegression(loss="gamma"), "positive", Convex("gamma")),
+    Kind("tweedie", lambda: tl.GeneralizedRegression(loss="tweedie"), "count", Convex("tweedie")),
+    Kind(
+        "quantile",
+        lambda: tl.GeneralizedRegression(loss="quantile", quantile=QUANTILE),
+        "number",
+        Convex("quantile"),
+        weighted=False,
+    ),
+    Kind("hinge", lambda: tl.LinearSVC(loss="hinge"), "two"),
+    Kind("nonnegative", lambda: tl.LinearRegression(positive=True), "number", Convex("squared", lower=0.0)),
+    Kind("lasso, nonnegative", lambda: tl.Lasso(0.1, positive=True), "number"),
+    Kind(
+        "bounds",
+        lambda: Minimised(penalty="box", lower=-0.5, upper=0.5),
+        "number",
+        Convex("squared", lower=-0.5, upper=0.5),
+    ),
+    Kind("several targets", tl.LinearRegression, "pair"),
+    Kind("several targets, ridge", lambda: tl.Ridge(2.0), "pair"),
+    Kind("several targets, lasso", lambda: tl.Lasso(0.1), "pair"),
+    Kind("ridge, chosen", tl.RidgeCV, "number"),
+    Kind("lasso, chosen", lambda: tl.LassoCV(cv=4), "number"),
+    Kind("elastic net, chosen", lambda: tl.ElasticNetCV(cv=4), "number"),
+    Kind("table, least squares", tl.LinearRegression, "number", weighted=False, table=True),
+    Kind("table, logistic", tl.LogisticRegression, "two", weighted=False, table=True),
     Kind("principal components", lambda: tl.PCA(2), "none", weighted=False),
     Kind("robust", tl.RobustRegression, "number"),
     Kind("kernel", tl.KernelRegression, "number"),
@@ -138,6 +182,10 @@ def make_target(rng: np.random.Generator, signal: np.ndarray, target: str, hosti
     scaled = (signal - signal.mean()) / spread
     if target == "number":
         return signal
+    if target == "pair":
+        return np.column_stack([signal, spread * rng.normal(size=len(signal)) - signal])
+    if target == "positive":
+        return np.exp(np.clip(scaled, -3.0, 3.0)) * rng.gamma(2.0, size=len(scaled))
     if target == "two":
         y = (scaled + 0.5 * rng.normal(size=len(scaled)) > 0).astype(int)
         y[:2] = [0, 1]
@@ -197,6 +245,14 @@ def losses(name: str, s: Any, y: Any) -> tuple[Any, Any, Any]:
         return np.where(near, r * r / 2, LD(1.35) * (np.abs(r) - LD(1.35) / 2)), np.clip(r, -1.35, 1.35), 1.0 * near
     if name == "absolute":
         return np.abs(r), np.sign(r), np.zeros_like(r)
+    if name == "quantile":
+        return np.maximum(-QUANTILE * r, (1 - QUANTILE) * r), np.where(r > 0, 1 - QUANTILE, -QUANTILE), np.zeros_like(r)
+    if name == "gamma":
+        ratio = y * np.exp(-s)
+        return s + ratio, 1 - ratio, ratio
+    if name == "tweedie":  # of power 1.5
+        up, down = np.exp(s / 2), y * np.exp(-s / 2)
+        return 2 * up + 2 * down, up - down, (up + down) / 2
     mean = np.exp(s)
     return mean - y * s, mean - y, mean
 
@@ -212,8 +268,10 @@ def value(problem: Convex, rows: Rows, w: np.ndarray, b: float) -> float:
 
 def better(problem: Convex, rows: Rows, w: np.ndarray, b: float) -> float:
     """The least objective that other methods reach: a linear programme, or coordinate descent on Newton's quadratics."""
-    if problem.loss == "absolute":
-        return value(problem, rows, *_linear_programme(rows, w, b))
+    if problem.loss in ("absolute", "quantile"):
+        return value(problem, rows, *_linear_programme(rows, w, b, 0.5 if problem.loss == "absolute" else QUANTILE))
+    if np.isfinite(problem.lower):
+        return value(problem, rows, *_bounded_squares(problem, rows))
     return min(value(problem, rows, *_descend(problem, rows, *start)) for start in ((w, b), (0.0 * w, None)))
 
 
@@ -226,9 +284,7 @@ def _descend(problem: Convex, rows: Rows, w: np.ndarray, b: float | None) -> tup
     size[size <= 1e-12 * np.abs(centre)] = np.inf
     Z, v = (X - centre) / size, np.where(np.isinf(size), 0.0, w * size)
     level = (
-        float(np.log(max(c @ y, 1e-300)) if problem.loss == "poisson" else c @ y)
-        if b is None
-        else float(b + centre @ w)
+        float(np.log(max(c @ y, 1e-300)) if problem.loss in LOG_MEAN else c @ y) if b is None else float(b + centre @ w)
     )
     l1, l2 = problem.l1 / size, problem.l2 / size**2
     best, last = (w, level - float(centre @ w)), np.inf
@@ -262,8 +318,22 @@ def _descend(problem: Convex, rows: Rows, w: np.ndarray, b: float | None) -> tup
     return best
 
 
-def _linear_programme(rows: Rows, w: np.ndarray, b: float) -> tuple[np.ndarray, float]:
-    """The weights of min mean |y − Xw − b|, on a centred target and columns of size 1; (w, b) where none are found."""
+def _bounded_squares(problem: Convex, rows: Rows) -> tuple[np.ndarray, float]:
+    """The weights of least squares within bounds, on centred columns of size 1."""
+    c = np.ones(len(rows.X)) if rows.weights is None else rows.weights
+    c, y = c / c.sum(), np.asarray(rows.y, dtype=float)
+    centre, level = c @ rows.X, float(c @ y)
+    size = np.sqrt(c @ (rows.X - centre) ** 2)
+    size[size <= 1e-12 * np.abs(centre)] = 1.0
+    root = np.sqrt(c)[:, None]
+    bounds = (problem.lower * size, problem.upper * size)
+    found = lsq_linear(root * (rows.X - centre) / size, root[:, 0] * (y - level), bounds, method="bvls", tol=1e-14)
+    weights = np.clip(found.x / size, problem.lower, problem.upper)
+    return weights, level - float(centre @ weights)
+
+
+def _linear_programme(rows: Rows, w: np.ndarray, b: float, share: float) -> tuple[np.ndarray, float]:
+    """The weights of the least mean of quantile losses, on a centred target and columns of size 1; (w, b) where none are found."""
     y = np.asarray(rows.y, dtype=float)
     level, centre = float(np.median(y)), np.median(rows.X, axis=0)
     spread = max(float(np.abs(y - level).max()), 1e-300)
@@ -271,7 +341,7 @@ def _linear_programme(rows: Rows, w: np.ndarray, b: float) -> tuple[np.ndarray, 
     size[size == 0.0] = np.inf
     Z = np.column_stack([np.ones(len(y)), (rows.X - centre) / size])
     n, d = Z.shape
-    cost = np.r_[np.zeros(d), np.full(2 * n, 1.0 / n)]
+    cost = np.r_[np.zeros(d), np.full(n, share / n), np.full(n, (1.0 - share) / n)]
     equal = np.hstack([Z, np.eye(n), -np.eye(n)])
     bounds = [(None, None)] * d + [(0, None)] * (2 * n)
     found = linprog(cost, A_eq=equal, b_eq=(y - level) / spread, bounds=bounds, method="highs")
@@ -285,24 +355,39 @@ def yardstick(problem: Convex, rows: Rows, reached: float) -> float:
     """What a relative gap is divided by: the objective, or a thousandth of the best constant's, above the least loss."""
     y = np.asarray(rows.y, dtype=float)
     c = np.ones(len(y)) if rows.weights is None else rows.weights
-    level = np.log(max(np.average(y, weights=c), 1e-300)) if problem.loss == "poisson" else np.average(y, weights=c)
+    level = np.log(max(np.average(y, weights=c), 1e-300)) if problem.loss in LOG_MEAN else np.average(y, weights=c)
     null = value(problem, rows, np.zeros(rows.X.shape[1]), float(level))
     least = 0.0
-    if problem.loss == "poisson":
-        scores = np.log(np.maximum(y, 1e-300))
-        least = float(np.average(y - y * np.where(y > 0, scores, 0.0), weights=c))
+    if problem.loss in LOG_MEAN:
+        logs = np.where(y > 0, np.log(np.maximum(y, 1e-300)), 0.0)
+        each = {"poisson": y - y * logs, "gamma": logs + 1.0, "tweedie": 4.0 * np.sqrt(y)}[problem.loss]
+        least = float(np.average(each, weights=c))
     return max(reached - least, 1e-3 * (null - least))
+
+
+def as_table(rows: Rows) -> pd.DataFrame:
+    """The columns by name, words in place of the last, and the target."""
+    table = pd.DataFrame(rows.X[:, :-1], columns=[f"x{j}" for j in range(rows.X.shape[1] - 1)])
+    ranks = np.unique(rows.X[:, -1], return_inverse=True)[1] % 3
+    return table.assign(words=np.array(["red", "green", "blue"])[ranks], y=rows.y)
 
 
 def judge(kind: Kind, rows: Rows) -> str:
     """'held', 'false proof', 'false alarm', or 'refused' where the fit or the verifier says why it cannot."""
-    data = tuple(part for part in (rows.X, rows.y, rows.weights) if part is not None)
+    data: Any = tuple(part for part in (rows.X, rows.y, rows.weights) if part is not None)
+    if kind.table:
+        data = as_table(rows)
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")
         try:
             model = kind.make()
             weights = {} if rows.weights is None else {"sample_weight": rows.weights}
-            model.fit(rows.X, rows.y, **weights) if rows.y is not None else model.fit(rows.X)
+            if kind.table:
+                model.fit(data, target="y")
+            elif rows.y is None:
+                model.fit(rows.X)
+            else:
+                model.fit(rows.X, rows.y, **weights)
         except TruelineError:
             return "refused by fit"
         try:
