@@ -30,6 +30,9 @@ def test_honest_models_hold_and_what_holds_is_the_optimum(hostile, third):
         ("absolute", 7, 17),  # residuals of 0, and an intercept of 10⁹ that rounds
         ("lasso, small penalty", 7, 46),  # weights of 52 and −52 on a near copy
         ("poisson", 7, 85),  # a covariance with nine digits less in centred columns
+        ("gamma", 5, 18),  # an intercept of 10¹⁰ and a dispersion
+        ("tweedie", 5, 19),
+        ("gamma", 6, 80),  # as many rows as parameters: no dispersion
         ("poisson", 0, 6),  # a mean of 10⁻¹⁰
     ],
 )

@@ -58,10 +58,11 @@ def check_inference(out: Claims, given: Given) -> None:
         return  # columns that others make up: what is shown is another choice of coefficients
     free = _parameters(record, fit)
     dispersion = _dispersion(fit, free)
-    _check_number(out, statistics, "dispersion", dispersion, NEAR * dispersion)
+    blurred = _dispersion_rounding(fit, moved) if dispersion > 0.0 else 0.0
+    _check_number(out, statistics, "dispersion", dispersion, (NEAR + blurred) * dispersion)
     likelihood = log_likelihood(fit, dispersion)
     if likelihood is not None:
-        room = NEAR * abs(likelihood) + lost
+        room = NEAR * abs(likelihood) + lost + _likelihood_rounding(fit, dispersion, blurred)
         _check_number(out, statistics, "log_likelihood", likelihood, room)
         _check_number(out, statistics, "parameters", float(free), 0.0)
         _check_number(out, statistics, "aic", 2.0 * free - 2.0 * likelihood, 2.0 * room)
@@ -69,7 +70,7 @@ def check_inference(out: Claims, given: Given) -> None:
         empty = likelihood - 0.5 * (null - deviance) / (1.0 if fit.power is None else dispersion)
         _check_number(out, statistics, "null_log_likelihood", empty, room + NEAR * abs(empty))
     if "covariance" in statistics:
-        _check_covariance(out, statistics, fit, dispersion, float(moved.max(initial=0.0)))
+        _check_covariance(out, statistics, fit, dispersion, float(moved.max(initial=0.0)) + blurred)
 
 
 def fit_of(given: Given) -> Fit | None:
@@ -186,6 +187,24 @@ def _dispersion(fit: Fit, free: int) -> float:
     return pearson / left if left > 0 else math.nan
 
 
+def _dispersion_rounding(fit: Fit, moved: Rows) -> float:
+    """What scores that are off by ``moved`` change of Pearson's dispersion, as a share of it."""
+    if fit.power is None:
+        return 0.0
+    mean = fit.scores if fit.power == 0.0 else np.exp(fit.scores)
+    r = np.abs(fit.y - mean)
+    each = 2.0 * r * mean ** (1.0 - fit.power) + fit.power * r * r / mean**fit.power if fit.power else 2.0 * r
+    return float(fit.weights @ (each * moved)) / float(fit.weights @ (r * r / mean**fit.power))
+
+
+def _likelihood_rounding(fit: Fit, dispersion: float, blurred: float) -> float:
+    """What that share of the dispersion changes of a likelihood that has one: of Gamma's, row by row."""
+    if fit.power != 2.0 or not 0.0 < dispersion < math.inf or blurred == 0.0:
+        return 0.0
+    near = [log_likelihood(fit, dispersion * (1.0 + sign * blurred)) for sign in (-1.0, 1.0)]
+    return abs((near[1] or 0.0) - (near[0] or 0.0))
+
+
 def log_likelihood(fit: Fit, dispersion: float) -> float | None:
     """With its constants; None where it is not formed here (Tweedie's series)."""
     w, y, s = fit.weights, fit.y, fit.scores
@@ -250,6 +269,10 @@ def _check_covariance(out: Claims, statistics: dict[str, Any], fit: Fit, dispers
     if not worst_condition < MOST_CONDITION:
         return  # stated, not checked
     scale = dispersion if fit.power is not None else 1.0
+    if math.isnan(scale):  # no row is left to judge the dispersion by
+        held = bool(np.isnan(claimed).all())
+        out.of_model("statistics.covariance", float(claimed[0, 0]), scale, held, "there is no dispersion")
+        return
     V = scale * np.linalg.inv(scaled) / np.outer(size, size)
     errors = np.sqrt(np.diag(V))
     room = (1e-7 + 4.0 * moved + 1e3 * len(H) * UNIT * worst_condition) * np.outer(errors, errors)
