@@ -33,6 +33,8 @@ def test_honest_models_hold_and_what_holds_is_the_optimum(hostile, third):
         ("gamma", 5, 18),  # an intercept of 10¹⁰ and a dispersion
         ("tweedie", 5, 19),
         ("gamma", 6, 80),  # as many rows as parameters: no dispersion
+        ("nonnegative", 5, 0),  # a near copy at 0 that is pulled at, and would gain nothing
+        ("nonnegative", 6, 34),
         ("poisson", 0, 6),  # a mean of 10⁻¹⁰
     ],
 )
