@@ -236,3 +236,10 @@ def test_constant_columns_are_called_degenerate():
     model = tl.GenerativeClassifier("gaussian").fit(X, np.arange(20) > 9)
     assert model.certificate_.status is Status.DEGENERATE and "constant" in str(model.certificate_)
     assert np.isfinite(model.predict_log_proba(X)).all()
+
+
+def test_auto_learns_the_kind_of_a_column_row_by_row():
+    model = tl.GenerativeClassifier(density="auto")
+    for value, label in ((0.0, 0), (0.5, 1), (1.0, 0), (2.5, 1), (0.25, 0), (3.0, 1)):
+        model.partial_fit([[value]], [label])
+    assert list(model.predict([[0.3], [2.8]])) == [0, 1]

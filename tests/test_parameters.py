@@ -200,3 +200,8 @@ def test_weights_of_a_source_are_one_of_its_columns():
     weighted = tl.LinearRegression().fit(table, target="y", weights="w")
     direct = tl.LinearRegression().fit(X, NUMBERS, sample_weight=table["w"])
     np.testing.assert_allclose(weighted.coef_, direct.coef_, rtol=1e-12)
+
+
+def test_a_start_that_no_online_learner_takes_is_refused_in_plain_words():
+    with pytest.raises(UsageError, match=r"WidrowHoff\.fit has no option 'coef_init'"):
+        tl.WidrowHoff().fit(np.eye(3), np.arange(3.0), coef_init=np.zeros(3))

@@ -36,6 +36,15 @@ def test_honest_models_hold_and_what_holds_is_the_optimum(hostile, third):
         ("nonnegative", 5, 0),  # a near copy at 0 that is pulled at, and would gain nothing
         ("nonnegative", 6, 34),
         ("poisson", 0, 6),  # a mean of 10⁻¹⁰
+        ("absolute", 203, 58),  # residuals of 0: rounding counts by the slopes beside a corner
+        ("absolute", 203, 100),  # near copies: orthonormal columns are formed with their rounding errors
+        ("absolute", 7, 49),
+        ("gamma", 203, 96),
+        ("poisson", 11, 119),
+        ("poisson", 11, 182),
+        ("gamma", 203, 127),  # a dispersion of which three digits are known counts in the empty model's likelihood
+        ("gamma", 203, 137),  # weights of 10⁵ and a dispersion of 10⁻⁷: terms of 10¹³ that cancel
+        ("tweedie", 203, 130),  # a mean that is 0 in float64
     ],
 )
 def test_rows_that_once_raised_an_alarm(name, seed, at):

@@ -256,3 +256,10 @@ def test_where_it_holds_another_solver_finds_the_same_objective(loss, l1):
     solution = tl.minimize(S, TARGETS[loss], loss=loss, penalty="l1" if l1 else None, alpha=l1 or None)
     assert tl.verify(solution, (S, TARGETS[loss])).ok and solution.proven
     assert solution.certificate.primal == pytest.approx(another_solver(loss, l1, 0.0), rel=2e-6)
+
+
+@pytest.mark.parametrize("method", ["gradient", "fista"])
+def test_columns_that_were_not_standardised_hold(method):
+    small = (X - X.mean(axis=0)) / X.std(axis=0) * [1.0, 2.0, 0.5, 1.5] + 0.3
+    solution = tl.minimize(small, REAL, penalty="l2", alpha=0.2, method=method, standardise=False)
+    assert solution.certificate.proven and failed(solution, (small, REAL)) == set()

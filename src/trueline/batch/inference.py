@@ -138,9 +138,8 @@ def unit_deviance(loss: Any, y: np.ndarray, score: np.ndarray) -> np.ndarray | N
             return 2.0 * (score - np.log(y) + (y - mean) / mean)
         if name == "tweedie":
             p = loss.p
-            return 2.0 * (
-                y ** (2 - p) / ((1 - p) * (2 - p)) - y * mean ** (1 - p) / (1 - p) + mean ** (2 - p) / (2 - p)
-            )
+            scaled = np.where(y > 0.0, y * mean ** (1 - p), 0.0)  # also where the mean is 0 in float64
+            return 2.0 * (y ** (2 - p) / ((1 - p) * (2 - p)) - scaled / (1 - p) + mean ** (2 - p) / (2 - p))
     return None
 
 

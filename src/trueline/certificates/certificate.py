@@ -90,6 +90,11 @@ class Certificate:
     def proven(self) -> bool:
         return self.status is Status.PROVEN
 
+    @property
+    def rests_on(self) -> tuple[Assumption, ...]:
+        """The assumptions without which nothing is proven."""
+        return self.assumptions
+
     @classmethod
     def stated(cls) -> tuple[str, ...]:
         """The fields that nothing recomputes."""

@@ -126,6 +126,14 @@ class StreamCertificate(RegretCertificate):
         )
 
 
+RISK_ASSUMPTIONS = (
+    "losses lie in [0, B], B declared beforehand",
+    "one pass over the rows",
+    "rows have weight 1",
+    "rows are independent draws (yours to know)",
+)
+
+
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class AveragedCertificate(RegretCertificate):
     """Online to batch: the mean of the weights before each update, with its risk bounded at a stated confidence.
@@ -139,6 +147,11 @@ class AveragedCertificate(RegretCertificate):
     risk_bound: float = float("inf")
     confidence: float = 0.95
     loss_range: float | None = None
+
+    @property
+    def rests_on(self) -> tuple[Assumption, ...]:
+        """The risk bound needs no theorem about the run's regret, so the run's own assumptions may fail."""
+        return tuple(item for item in self.assumptions if item.name in RISK_ASSUMPTIONS)
 
     def claim(self) -> str:
         return (
@@ -203,11 +216,11 @@ def averaged(
     """
     unweighted = abs(weight - examples) < 1e-9 * max(1, examples)
     assumptions = (
-        Assumption("losses lie in [0, B], B declared beforehand", loss_range is not None and largest <= loss_range,
+        Assumption(RISK_ASSUMPTIONS[0], loss_range is not None and largest <= loss_range,
                    largest, loss_range, "give loss_range=B, the largest loss that can occur"),
-        Assumption("one pass over the rows", epochs <= 1, float(epochs), 1.0, "fit with epochs=1"),
-        Assumption("rows have weight 1", bool(unweighted), None, None, "fit without sample_weight"),
-        Assumption("rows are independent draws (yours to know)", True),
+        Assumption(RISK_ASSUMPTIONS[1], epochs <= 1, float(epochs), 1.0, "fit with epochs=1"),
+        Assumption(RISK_ASSUMPTIONS[2], bool(unweighted), None, None, "fit without sample_weight"),
+        Assumption(RISK_ASSUMPTIONS[3], True),
     )  # fmt: skip
     held = all(assumption.held for assumption in assumptions)
     failed = next((assumption.remedy for assumption in assumptions if not assumption.held), "")

@@ -66,11 +66,8 @@ def verify(
     return 0 if result.ok else 4
 
 
-WORDS = 26  # columns of a cell, so that names of claims keep theirs on a terminal of 80
-LEAST_NAME = 8  # columns of a claim's name, however narrow the terminal
-
-
-SHOWN = 32  # claims on the screen; those that fail are all shown
+WORDS = 26  # columns of a cell; longer words are written below their claim
+SHOWN = 40  # claims on the screen; those that fail are all shown
 
 
 def _learned(opened: Any, rows: tuple[Any, Any, Any]) -> tuple[Any, ...]:
@@ -98,25 +95,38 @@ def _passes(opened: Any) -> int:
 
 
 def _table(result: Any) -> str:
-    from ..report.text import clip
+    """A line a claim; what does not fit into the terminal's width is written below its claim, and nothing is cut."""
     from .console import paint, width
 
     checks = [c for at, c in enumerate(result.checks) if at < SHOWN or not c.held]
     hidden = len(result.checks) - len(checks)
-    names = [_named(c.claim) for c in checks]
-    room = width() - len("holds") - 6
-    most = min(WORDS, (room - LEAST_NAME) // 2)
-    columns = [_cells("claimed", [c.claimed for c in checks], most), _cells("found", [c.found for c in checks], most)]
-    room -= sum(len(column[0]) for column in columns)
-    wide = min(max(map(len, ["claim", *names])), max(LEAST_NAME, room))
+    names = ["claim", *(_named(c.claim) for c in checks)]
+    claimed, found = _cells("claimed", [c.claimed for c in checks]), _cells("found", [c.found for c in checks])
     said = ["", *("holds" if c.held else "FAILS" for c in checks)]
-    lines = [
-        f"{clip(name, wide):<{wide}}  {a}  {b}  {end}".rstrip()
-        for name, a, b, end in zip(["claim", *names], *columns, said, strict=True)
-    ]
     marks = ["bold", *("" if c.held else "red" for c in checks)]
+    rows = list(zip(names, claimed, found, said, strict=True))
+    short = [row for row in rows if max(len(row[1].strip()), len(row[2].strip())) <= WORDS]
+    first, second = (max(len(row[k]) for row in short) for k in (1, 2))
+    wide = min(max(len(row[0]) for row in short), width() - first - second - len("holds") - 6)
+    lines = []
+    for (name, a, b, end), mark in zip(rows, marks, strict=True):
+        if len(name) <= wide and (name, a, b, end) in short:
+            line = f"{name:<{wide}}  {a:>{first}}  {b:>{second}}  {end}".rstrip()
+        else:
+            line = _below(name, a, b, end) if end else ""
+        lines += [paint(line, mark) if mark else line] if line else []
     more = [f"… and {hidden:,} more that hold (--json shows all)"] if hidden else []
-    return "\n".join([*(paint(line, mark) if mark else line for line, mark in zip(lines, marks, strict=True)), *more])
+    return "\n".join([*lines, *more])
+
+
+def _below(name: str, claimed: str, found: str, end: str) -> str:
+    """A claim in lines of the terminal's width."""
+    import textwrap
+
+    from .console import width
+
+    parts = [f"{name}: {end}", f"  claimed {claimed.strip()}", f"  found {found.strip()}"]
+    return "\n".join(textwrap.fill(part, width(), subsequent_indent="    ", break_on_hyphens=False) for part in parts)
 
 
 def _named(claim: str) -> str:
@@ -140,19 +150,16 @@ def _stated(result: Any) -> str:
     )
 
 
-def _cells(head: str, values: list[Any], most: int) -> list[str]:
-    """A head and its cells, all of one width: the points of the numbers under each other, words at the right."""
-    from ..report.text import align, clip, number
+def _cells(head: str, values: list[Any]) -> list[str]:
+    """A head and its cells: the points of the numbers under each other."""
+    from ..report.text import align, number
 
     plain = [isinstance(v, (int, float)) and not isinstance(v, bool) for v in values]
     numbers = iter(align([number(v, 6) for v, is_number in zip(values, plain, strict=True) if is_number]))
-    cells = [head, *(next(numbers) if is_number else _words(v) for v, is_number in zip(values, plain, strict=True))]
-    cells = [clip(cell, most) for cell in cells]
-    wide = max(map(len, cells))
-    return [cell.rjust(wide) for cell in cells]
+    return [head, *(next(numbers) if is_number else _words(v) for v, is_number in zip(values, plain, strict=True))]
 
 
 def _words(value: Any) -> str:
-    if isinstance(value, (tuple, list)):
+    if isinstance(value, (tuple, list)) or getattr(value, "shape", ()) != ():
         return f"{len(value)} values"
     return "–" if value is None else str(value).replace("_", " ")

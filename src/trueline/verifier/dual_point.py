@@ -23,6 +23,7 @@ from typing import Any
 import numpy as np
 
 from .minimised_problem import Group, Problem
+from .orthonormal_columns import Coordinates, coordinates
 from .stated_claims import Rows
 from .verify_losses import round_corner
 
@@ -42,74 +43,6 @@ class Found:
     gap: float
     rounding: float
     reached: float
-
-
-@dataclasses.dataclass(frozen=True)
-class Coordinates:
-    """The problem in columns of which the first ``free`` are orthonormal, and the others are held by penalty or bounds.
-
-    ``spread`` is how much the rounding of a sum over a column grows in making it orthonormal.
-    """
-
-    problem: Problem
-    columns: Rows
-    stated: Rows
-    l1: Rows
-    l2: Rows
-    lower: Rows
-    upper: Rows
-    groups: tuple[Group, ...]
-    free: int
-    spread: Rows
-
-    def scores(self, weights: Rows) -> Rows:
-        found = self.columns @ weights
-        return found if weights.shape[1] > 1 else found[:, 0]
-
-    def correlations(self, slope: Rows) -> Rows:
-        """Zᵀ(c∘a), columns × classes."""
-        return self.columns.T @ (self.problem.c * slope.T).T.reshape(len(slope), -1)
-
-
-def coordinates(problem: Problem) -> Coordinates:
-    """The free columns made orthonormal in the rows' weights; directions in which they are dependent are left out."""
-    free = problem.free
-    count = int(free.sum())
-    if count == 1 and free[0]:
-        return Coordinates(
-            problem, problem.columns, problem.stated, problem.l1, problem.l2, problem.lower, problem.upper,
-            problem.groups, 1, np.ones(1),
-        )  # fmt: skip
-    loose, held = problem.columns[:, free], np.flatnonzero(~free)
-    directions, lengths = principal_directions(loose, problem.c) if count else (np.zeros((0, 0)), np.zeros(0))
-    turn = directions / lengths
-    place = {int(j): k + len(lengths) for k, j in enumerate(held)}
-    groups = tuple(
-        Group(np.array([place[int(j)] for j in g.columns]), g.strength) for g in problem.groups if g.strength
-    )
-
-    def joined(values: Rows, empty: float) -> Rows:
-        return np.r_[np.full(len(lengths), empty), values[held]]
-
-    return Coordinates(
-        problem,
-        np.hstack([loose @ turn, problem.columns[:, held]]),
-        np.vstack([(directions.T @ problem.stated[free]) * lengths[:, None], problem.stated[held]]),
-        joined(problem.l1, 0.0), joined(problem.l2, 0.0), joined(problem.lower, -math.inf),
-        joined(problem.upper, math.inf), groups, len(lengths), np.abs(turn).sum(axis=0),
-    )  # fmt: skip
-
-
-def principal_directions(columns: Rows, c: Rows) -> tuple[Rows, Rows]:
-    """(directions as columns, lengths): √c·Z times a direction has its length; those of rounding's size are left out."""
-    values, vectors = np.linalg.eigh((columns * c[:, None]).T @ columns)
-    if values[0] > 1e-8 * values[-1]:
-        return vectors, np.sqrt(values)
-    triangle = np.linalg.qr(np.sqrt(c)[:, None] * columns, mode="r")  # a Gram matrix would square small lengths away
-    _, lengths, turned = np.linalg.svd(triangle)
-    turned = turned[: len(lengths)]
-    counted = lengths > 4.0 * EPS * math.sqrt(len(columns.T)) * lengths[0]
-    return turned[counted].T, lengths[counted]
 
 
 def find_dual_point(problem: Problem, scores: Rows, excess: float, scale: float) -> Found:
@@ -211,7 +144,7 @@ class Search:
         noise = 4.0 * EPS * size  # the rounding of a sum over a column of length 1
         rows = float(c @ loss.divergence(self.stated_scores, self.scores, slope))
         rounding = float(c @ loss.divergence_rounding(self.stated_scores, self.scores, slope))
-        rounding += size * 4.0 * EPS * float(np.abs(at.stated).sum())  # of the stated scores themselves
+        rounding += size * 4.0 * EPS * float(np.abs(self.problem.stated).sum())  # of the stated scores themselves
         radius = 2.0 * max(float(np.linalg.norm(w[: at.free])) for w in (at.stated, self.weights)) + self.target
         free = pull[: at.free]
         loose = radius * float(np.linalg.norm(free)) + float((free * at.stated[: at.free]).sum())

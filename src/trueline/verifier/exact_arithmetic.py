@@ -117,6 +117,13 @@ def exact_multiples(a: Rows, b: Rows) -> tuple[Rows, Rows]:
     return product, error
 
 
+def exact_sums(a: Rows, b: Rows) -> tuple[Rows, Rows]:
+    """(rounded sum, its rounding error), which together are a + b exactly (Knuth)."""
+    total = a + b
+    part = total - a
+    return total, (a - (total - part)) + (b - part)
+
+
 def _halves(a: Rows) -> tuple[Rows, Rows]:
     """The leading 26 bits of each number, and the rest (Veltkamp)."""
     shifted = a * 134217729.0

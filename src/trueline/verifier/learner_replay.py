@@ -90,9 +90,11 @@ class Replay:
         self.shares = c / (rule.parameter + self.norm2) if rule.geometry == "normalised" else c.copy()
         lines, d, n = len(self.rates), self.Z.shape[1], len(X)
         shape = (COPIES, lines, d)
-        self.theta, self.memory, self.pending, self.sums, self.path = (np.zeros(shape) for _ in range(5))
+        self.theta, self.memory, self.sums, self.path = (np.zeros(shape) for _ in range(4))
+        self.pending, self.pending_sizes = np.zeros(shape), np.zeros(shape)  # Σg of a mini-batch, and Σ|g|
         self.low, self.high = np.zeros(shape), np.zeros(shape)
         self.waiting, self.looked = 0, 0
+        self.shrunk = np.zeros(lines)  # the total of the steps by which a penalty shrank
         self.totals = {name: np.zeros((COPIES, lines)) for name in ("loss", "step", "start", "excess")}
         self.largest, self.longest, self.farthest = (np.zeros((COPIES, lines)) for _ in range(3))
         self.scores = np.zeros((COPIES, lines, n))
@@ -154,16 +156,18 @@ class Replay:
         rule, x, t, c = self.rule, self.Z[i], self.targets[:, i], self.c[i]
         errors = self.errors[i % 16]
         weights = self.weights()
-        if rule.geometry in LINKED:
-            weights = weights + self.blur_of_exponentials(weights) * errors[..., 1:]
         sizes = np.abs(weights) @ np.abs(x)
         blur = (len(x) + 4) * EPS * sizes
+        unsure = blur + self.blur_of_path(x, sizes)
+        if rule.geometry in LINKED:
+            wide = self.blur_of_exponentials(weights)
+            weights, unsure = weights + wide * errors[..., 1:], unsure + wide @ np.abs(x)
         scores = weights @ x + blur * errors[..., 0]
         rates = self.rates / (i + 1.0) ** rule.power
         steps = rates * self.shares[i]
         value, slope, curved = losses_at(rule, scores, t)
         wrong = np.abs(slope) + curved * (np.abs(scores) + (rule.loss in LOG_LINK))
-        slope = self.sided(i, scores, slope, blur + self.blur_of_path(x, sizes), t)
+        slope = self.sided(i, scores, slope, unsure, t)
         if rule.geometry == "implicit":
             slope, wrong = implicit_slope(rule, scores, slope, t, steps * self.norm2[i])
         slope = slope + 4.0 * EPS * wrong * errors[..., 0]
@@ -176,6 +180,7 @@ class Replay:
         pull = self.shares[i] * slope
         if rule.batch > 1:
             self.pending += pull[..., None] * x
+            self.pending_sizes += np.abs(pull[..., None] * x)
             self.waiting += 1
             if rule.geometry in ("normalised", "implicit"):
                 self.bracket(i, scores, slope, steps, t, None)
@@ -185,7 +190,7 @@ class Replay:
             before = self.conjugate() if rule.geometry in LINKED else None
             self.move(pull[..., None] * x, rates, errors)
             self.bracket(i, scores, slope, steps, t, before)
-        self.shrink(steps)
+        self.shrink(steps, errors)
         self.longest = np.maximum(self.longest, np.sqrt((self.theta**2).sum(axis=-1)))
 
     def sided(self, i: int, scores: Rows, slope: Rows, blur: Rows, t: Rows) -> Rows:
@@ -251,7 +256,7 @@ class Replay:
             candidate["own"] += share * value[0]
             candidate["other"] += share * losses_at(self.rule, candidate["weights"] @ x, t)[0]
 
-    def move(self, gradient: Rows, rates: Rows, errors: Rows | float) -> None:
+    def move(self, gradient: Rows, rates: Rows, errors: Rows) -> None:
         """One step of every coordinate: θ ← θ − η·g in the geometry's units."""
         rule = self.rule
         gradient = np.where(self.dead[:, None], 0.0, gradient)
@@ -262,22 +267,25 @@ class Replay:
             gradient = rule.parameter * gradient
         step = rates[:, None] * gradient
         self.theta, self.path = self.theta - step, self.path + np.abs(step)
-        if isinstance(errors, np.ndarray):
-            self.theta += EPS * errors[..., 1:] * (np.abs(self.theta) + 4.0 * np.abs(step))
+        self.theta += EPS * errors[..., 1:] * (np.abs(self.theta) + 4.0 * np.abs(step))
         self.low, self.high = np.minimum(self.low, self.theta), np.maximum(self.high, self.theta)
 
     def finish_batch(self, i: int) -> None:
         """The mean of a mini-batch's gradients, as one step; its bracket counts once for each of its rows."""
         rule, count = self.rule, self.waiting
-        gradient, rates = self.pending / count, self.rates / (i + 1.0) ** rule.power
+        errors, rates = self.errors[i % 16], self.rates / (i + 1.0) ** rule.power
+        gradient = (
+            self.pending + EPS * errors[..., 1:] * self.pending_sizes
+        ) / count  # sums that cancel keep the errors
         along = (gradient * self.weights()).sum(axis=-1)
         before = self.conjugate() if rule.geometry in LINKED else None
-        self.move(gradient, rates, 0.0)
+        self.move(gradient, rates, errors)
         if before is not None:
             self.totals["excess"] += count * np.maximum(0.0, along + (self.conjugate() - before) / rates)
         elif rule.geometry in ("additive", "adaptive"):
             self.totals["excess"] += count * 0.5 * rates * (gradient**2).sum(axis=-1)
-        self.pending, self.waiting = np.zeros_like(self.pending), 0
+        self.pending, self.pending_sizes = np.zeros_like(self.pending), np.zeros_like(self.pending)
+        self.waiting = 0
 
     def bracket(self, i: int, scores: Rows, slope: Rows, steps: Rows, t: Rows, before: Rows | None) -> None:
         """The round's term of the universal bound: what the step costs beyond the distance that it gains."""
@@ -302,13 +310,18 @@ class Replay:
         for candidate in self.candidates:
             candidate["excess"] += excess[0]
 
-    def shrink(self, steps: Rows) -> None:
-        """The penalty's prox: |w| ← (|w| − step·l1)₊ / (1 + step·l2), of every coordinate but the constant."""
+    def shrink(self, steps: Rows, errors: Rows) -> None:
+        """The penalty's prox: |w| ← (|w| − step·l1)₊ / (1 + step·l2), of every coordinate but the constant.
+
+        A learner that shrinks a weight only when its column comes takes differences of running totals of the steps.
+        """
         if self.rule.l1 + self.rule.l2 == 0.0:
             return
         part = self.theta[..., 1:]
-        size = np.maximum(0.0, np.abs(part) - steps[:, None] * self.rule.l1) / (1.0 + steps[:, None] * self.rule.l2)
-        self.theta[..., 1:] = np.sign(part) * size
+        self.shrunk = self.shrunk + steps
+        wrong = EPS * self.shrunk[:, None] * (self.rule.l1 + self.rule.l2 * np.abs(part)) * errors[..., 2:]
+        size = np.abs(part) - steps[:, None] * self.rule.l1 + wrong
+        self.theta[..., 1:] = np.sign(part) * np.maximum(0.0, size) / (1.0 + steps[:, None] * self.rule.l2)
 
     def result(self) -> Run:
         weights, total = self.weights(), float(self.c.sum())

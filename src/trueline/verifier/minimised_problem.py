@@ -58,6 +58,7 @@ class Problem:
     standardise: bool  # whether the solver measured gradients in columns of length 1
     length: Rows  # of each column before it was scaled
     shift: Rows  # what was taken off each column before that
+    raw: Rows  # the columns as they came, without the constant
     raw_size: float  # of the terms that make up a score, in the columns as they came
 
     def scores(self, weights: Rows) -> Rows:
@@ -110,6 +111,10 @@ def read_problems(out: Claims, given: Given) -> list[Problem]:
     weights, intercept = _stated_weights(record, given.X.shape[1])
     index = _class_numbers(record, given.y)
     check_constants(out, record, bool(said["fit_intercept"]))
+    if "fit_intercept" in record.statistics:
+        stated = bool(record.statistics["fit_intercept"])
+        held = stated == bool(said["fit_intercept"])
+        out.of_model("statistics.fit_intercept", stated, bool(said["fit_intercept"]), held, "that of the objective")
     constants = intercept if said["fit_intercept"] else 0.0 * intercept
     check_linear_predictions(out, record, given.X, said["loss"], weights, constants)
     if index is not None:
@@ -236,7 +241,7 @@ class Design:
     """The columns of the rows in the form that all problems of a model share."""
 
     def __init__(self, said: dict[str, Any], X: Rows, c: Rows) -> None:
-        d, self.c = X.shape[1], c
+        d, self.c, self.raw = X.shape[1], c, X
         self.constant = bool(said["fit_intercept"])
         self.l1, self.l2, self.lower, self.upper = _separable(said, d)
         self.groups = _groups(said, d)
@@ -280,7 +285,7 @@ class Design:
         return Problem(
             loss, self.columns, self.c, stated * length[:, None], self.l1 / length, self.l2 / length**2, lower, upper,
             groups, self.constant, self.centred, bool(said.get("standardise", True)), length,
-            np.r_[[0.0] * first, self.shift], raw_size,
+            np.r_[[0.0] * first, self.shift], self.raw, raw_size,
         )  # fmt: skip
 
 

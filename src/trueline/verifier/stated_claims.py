@@ -156,7 +156,9 @@ def given(model: Any, data: Any, certificate: Any) -> Given:
         if not texts or not all(isinstance(text, str) for text in texts):
             raise DataError("the rows of an n-gram model are texts; give those that it was trained on", where="data")
         return Given(record, proof, np.array(texts, dtype=object), np.zeros(len(texts)), np.ones(len(texts)))
-    X, y, c = (*(data if isinstance(data, tuple) else record.training_rows(data)), None, None)[:3]
+    if not isinstance(data, tuple):
+        data = record.training_rows(data) if hasattr(record, "training_rows") else (data,)
+    X, y, c = (*data, None, None)[:3]
     y = np.zeros(X.shape[0]) if y is None else y
     X, y = as_rows(X, words=getattr(record, "kind", "") in ("generative", "density")), np.asarray(y)
     c = np.ones(len(X)) if c is None else np.asarray(c, dtype=float)
@@ -276,7 +278,9 @@ def classes_of(record: Any, y: Rows, count: int) -> Rows:
 
 def in_order(told: Given) -> Given:
     """The rows as they were learned: once for each epoch."""
-    passes = int(getattr(told.record, "epochs", 1) or 1)
+    learned, rows = int(told.record.examples), int((told.c > 0.0).sum())
+    whole = learned // rows if rows and learned % rows == 0 else 1  # of learners that do not count their passes
+    passes = int(getattr(told.record, "epochs", whole) or 1)
     if not 1 <= passes <= 10**6:
         raise ModelError("the number of epochs is none", where="epochs")
     X, y, c = (np.concatenate([v] * passes) for v in (told.X, told.y, told.c))

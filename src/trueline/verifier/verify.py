@@ -34,7 +34,7 @@ from .verify_robust import robust_line
 IN_THE_BOUND = "the rest is in the bound"  # an assumption whose failure the bound has a term for
 LINEAR = ("closed form", "objective", "reweighting")
 MISSING = ("generative", "density")  # kinds whose rows may lack values
-POLICIES = ("missing", "unseen", "where", "derive", "formula")  # of a schema: what rows show in part only
+POLICIES = ("missing", "unseen", "formula")  # of a schema: what rows show in part only
 
 
 class Kind(NamedTuple):
@@ -143,7 +143,12 @@ def verify(model: Any, data: Any, *, certificate: Any = None, replay: Any = None
         ) from None
     _check_assumptions(out)
     _check_coverage(out)
-    return Verification(rows.proof.kind, tuple(out), tuple(stated_by(rows.record, out)))
+    return Verification(rows.proof.kind, tuple(out), tuple(_asked(model) + stated_by(rows.record, out)))
+
+
+def _asked(model: Any) -> list[tuple[str, Any]]:
+    """The parameters of an estimator: what a further fit would be asked for, not what this one did."""
+    return [("parameters of the estimator", len(model.get_params(deep=False)))] if hasattr(model, "get_params") else []
 
 
 def _rows(model: Any, data: Any, certificate: Any) -> Given:
@@ -186,8 +191,8 @@ def problem_of(record: Any) -> str:
 
 
 def _check_assumptions(out: Claims) -> None:
-    """What is proven rests on all assumptions that the certificate names; those that no check looked at are stated."""
-    broken = [item.name for item in out.proof.assumptions if not item.held and IN_THE_BOUND not in item.name]
+    """What is proven rests on assumptions that the certificate names; those that no check looked at are stated."""
+    broken = [item.name for item in out.proof.rests_on if not item.held and IN_THE_BOUND not in item.name]
     said, held = f"{len(broken)} failed" if broken else "all held", not (broken and out.proof.proven)
     out.covered.add("assumptions")
     out.append(
@@ -214,6 +219,9 @@ def stated_by(record: Any, out: Claims) -> list[tuple[str, Any]]:
     found += [(name, value) for name, value in values.items() if name not in out.recomputed]
     if "schema" in out.recomputed:
         found += [(f"schema.{name}", getattr(record.schema, name)) for name in POLICIES]
+        # No row shows what an expression is where no row was.
+        found += [(f"derived column {name} = {expression}", expression) for name, expression in record.schema.derive]
+        found += [(f"rows where {record.schema.where}", record.schema.where)]
     return [(name, _plain(value)) for name, value in found if not _says_nothing(value)]
 
 

@@ -26,7 +26,7 @@ def check_encoding(out: Claims, record: Any, X: Rows, weights: Rows, table: Any)
     if schema is None or not hasattr(schema, "frames"):
         return
     try:
-        own = encoded_rows(schema, table)
+        own, gaps = encoded_rows(schema, table)
     except TruelineError as error:
         out.of_model("schema", None, None, False, f"its own encoder refuses the table: {str(error)[:80]}")
         return
@@ -41,14 +41,24 @@ def check_encoding(out: Claims, record: Any, X: Rows, weights: Rows, table: Any)
     held = bool((apart <= room).all())
     name = None if held else str(record.terms[int(np.argmax(apart - room))])
     out.of_model("schema", name, float(apart.max(initial=0.0)), held, "largest distance of its own rows from these")
+    filled = [column.name for column in schema.columns if column.missing and not gaps[column.name]]
+    out.of_model(
+        "schema missing", filled[0] if filled else None, 0, not filled, "values that a column filled lacks here"
+    )
     if record.statistics.get("holdout") is None and schema.formula is None:
         _check_fills(out, record, X, weights)
 
 
-def encoded_rows(schema: Any, table: Any) -> Rows:
-    """The table as the schema encodes it: rows that its condition keeps and that lack no input."""
-    X = np.concatenate([np.asarray(block.X) for _, block in schema.frames(table, where=schema.where)])
-    return np.asarray(X[~np.isnan(X).any(axis=1)])
+def encoded_rows(schema: Any, table: Any) -> tuple[Rows, dict[str, int]]:
+    """The table as the schema encodes it, rows that lack no input; and how many values each column lacks."""
+    blocks, gaps = list[Rows](), dict.fromkeys((column.name for column in schema.columns), 0)
+    for frame, block in schema.frames(table, where=schema.where):
+        blocks.append(np.asarray(block.X))
+        for name in gaps:
+            values = frame.get_column(name)
+            gaps[name] += values.null_count() + (int(values.is_nan().sum()) if values.dtype.is_float() else 0)
+    X = np.concatenate(blocks)
+    return np.asarray(X[~np.isnan(X).any(axis=1)]), gaps
 
 
 def _in_order(own: Rows, X: Rows, room: Rows) -> Rows:

@@ -85,8 +85,8 @@ def measure(problem: Problem) -> Measured:
                 problem, scores, math.inf, saturated, null, others, Found(math.inf, 0.0, math.inf), math.inf
             )
         found = find_dual_point(problem, scores, excess, max(excess, FLOOR * null))
-        slope = loss.slope(scores)
-    steep = math.sqrt(float(c @ (slope * slope).reshape(len(c), -1).sum(axis=1)))
+        steepness = loss.steepness(scores)
+    steep = math.sqrt(float(c @ (steepness * steepness).reshape(len(c), -1).sum(axis=1)))
     sizes = float(c @ (rows + np.abs(loss.least))) + penalty + steep * problem.raw_size
     if isinstance(loss, Squared):  # may come from sums of squares and products of targets and columns
         sizes += 0.5 * float(c @ loss.y**2) + 0.5 * float(np.abs(problem.stated).sum()) ** 2

@@ -62,13 +62,14 @@ def check_inference(out: Claims, given: Given) -> None:
     _check_number(out, statistics, "dispersion", dispersion, (NEAR + blurred) * dispersion)
     likelihood = log_likelihood(fit, dispersion)
     if likelihood is not None:
-        room = NEAR * abs(likelihood) + lost + _likelihood_rounding(fit, dispersion, blurred)
+        room = NEAR * abs(likelihood) + lost + _likelihood_rounding(fit, dispersion, blurred, moved)
         _check_number(out, statistics, "log_likelihood", likelihood, room)
         _check_number(out, statistics, "parameters", float(free), 0.0)
         _check_number(out, statistics, "aic", 2.0 * free - 2.0 * likelihood, 2.0 * room)
         _check_number(out, statistics, "bic", math.log(max(total, 1e-300)) * free - 2.0 * likelihood, 2.0 * room)
-        empty = likelihood - 0.5 * (null - deviance) / (1.0 if fit.power is None else dispersion)
-        _check_number(out, statistics, "null_log_likelihood", empty, room + NEAR * abs(empty))
+        gained = 0.5 * (null - deviance) / (1.0 if fit.power is None else dispersion)
+        wide = room + NEAR * abs(likelihood - gained) + blurred * abs(gained)
+        _check_number(out, statistics, "null_log_likelihood", likelihood - gained, wide)
     if "covariance" in statistics:
         _check_covariance(out, statistics, fit, dispersion, float(moved.max(initial=0.0)) + blurred)
 
@@ -120,7 +121,13 @@ def _slopes(fit: Fit) -> Rows:
     if fit.loss in ("logistic", "softmax"):
         return np.full(len(fit.y), 2.0)
     mean = fit.scores if fit.power == 0.0 else np.exp(fit.scores)
-    return np.asarray(2.0 * (fit.y - mean) * mean ** (1.0 - (1.0 if fit.power is None else fit.power)))
+    power = 1.0 if fit.power is None else fit.power
+    return np.asarray(2.0 * (_times_power(fit.y, mean, 1.0 - power) - mean ** (2.0 - power)))
+
+
+def _times_power(y: Rows, mean: Rows, power: float) -> Rows:
+    """y·mean^power, and 0 where y is: a mean that float64 cannot tell from 0 has no negative power."""
+    return np.where(y > 0.0, y * np.where(y > 0.0, mean, 1.0) ** power, 0.0)
 
 
 def _null_score(fit: Fit) -> float:
@@ -167,7 +174,7 @@ def _unit_deviance(fit: Fit, s: Rows) -> Rows:
     if p == 2.0:
         return np.asarray(2.0 * (s - np.log(y) + (y - mean) / mean))
     first = y ** (2.0 - p) / ((1.0 - p) * (2.0 - p))
-    return np.asarray(2.0 * (first - y * mean ** (1.0 - p) / (1.0 - p) + mean ** (2.0 - p) / (2.0 - p)))
+    return np.asarray(2.0 * (first - _times_power(y, mean, 1.0 - p) / (1.0 - p) + mean ** (2.0 - p) / (2.0 - p)))
 
 
 def _parameters(record: Any, fit: Fit) -> int:
@@ -197,12 +204,21 @@ def _dispersion_rounding(fit: Fit, moved: Rows) -> float:
     return float(fit.weights @ (each * moved)) / float(fit.weights @ (r * r / mean**fit.power))
 
 
-def _likelihood_rounding(fit: Fit, dispersion: float, blurred: float) -> float:
-    """What that share of the dispersion changes of a likelihood that has one: of Gamma's, row by row."""
-    if fit.power != 2.0 or not 0.0 < dispersion < math.inf or blurred == 0.0:
+def _likelihood_rounding(fit: Fit, dispersion: float, blurred: float, moved: Rows) -> float:
+    """What rounding changes of a likelihood that has a dispersion (Gamma's): of its terms, the scores and the dispersion.
+
+    A row of weight w has a shape w/φ, and terms of its size that nearly cancel.
+    """
+    if fit.power != 2.0 or not 0.0 < dispersion < math.inf:
         return 0.0
+    counted = fit.weights > 0.0
+    y, s, shape = fit.y[counted], fit.scores[counted], fit.weights[counted] / dispersion
+    ratio = y * np.exp(-s)
+    terms = shape * (np.abs(np.log(ratio * shape)) + ratio) + np.abs(_log_gamma(shape)) + np.abs(np.log(y))
+    lost = (8.0 + len(y)) * UNIT * float(terms.sum())
+    lost += 0.5 * float(fit.weights @ (np.abs(_slopes(fit)) * moved)) / dispersion
     near = [log_likelihood(fit, dispersion * (1.0 + sign * blurred)) for sign in (-1.0, 1.0)]
-    return abs((near[1] or 0.0) - (near[0] or 0.0))
+    return lost + abs((near[1] or 0.0) - (near[0] or 0.0))
 
 
 def log_likelihood(fit: Fit, dispersion: float) -> float | None:

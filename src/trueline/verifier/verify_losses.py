@@ -51,6 +51,10 @@ class Loss:
     def curvature(self, s: Rows) -> Rows:
         raise NotImplementedError
 
+    def steepness(self, s: Rows) -> Rows:
+        """At most what the loss changes by as its score does, also at a score that rounding moved across a corner."""
+        return np.abs(self.slope(s))
+
     def divergence(self, s: Rows, t: Rows, slope: Rows) -> Rows:
         """V(s) − V(t) − slope·(s − t), slope that of t."""
         return np.maximum(self.excess(s) - self.excess(t) - _by_row(slope * (s - t)), 0.0)
@@ -270,6 +274,9 @@ class Kinked(Loss):
 
     def curvature(self, s: Rows) -> Rows:
         return np.zeros(len(s))
+
+    def steepness(self, s: Rows) -> Rows:
+        return np.maximum(np.abs(self.low), np.abs(self.high))
 
     def divergence(self, s: Rows, t: Rows, slope: Rows) -> Rows:
         """V(s) + V*(slope) − slope·s for any slope of the range: V* is slope·corner + width·|slope| there."""

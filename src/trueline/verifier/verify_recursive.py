@@ -105,7 +105,10 @@ def _check_state(out: Claims, record: Any, settings: Settings, run: Run, Z: Rows
     room = terms * (np.abs(Z) @ np.abs(record.w))
     if settings.forward:
         stretch = 1.0 + np.einsum("ij,jk,ik->i", Z, record.P, Z) / settings.forgetting
-        lost = 2.0 * terms * np.einsum("ij,jk,ik->i", np.abs(Z), np.abs(record.P), np.abs(Z)) / settings.forgetting
+        sizes = 2.0 * terms * np.abs(record.P) + np.abs(
+            record.P - record.P.T
+        )  # which half is read is the learner's affair
+        lost = np.einsum("ij,jk,ik->i", np.abs(Z), sizes, np.abs(Z)) / settings.forgetting
         least = np.maximum(np.abs(stretch) - lost, 0.0)
         scores = scores / stretch
         room = (room + np.abs(scores) * (lost + terms)) / least
