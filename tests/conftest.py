@@ -19,7 +19,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 def remedies_that_can_be_taken(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every option that a refusal names is one of the command that refuses, whatever test brought it about.
 
-    What the command line itself holds does not count.
+    A word of Python's (``features=``) stands beside the option it is here, or says that it is Python's. What the command line itself holds does not count.
     """
     from trueline import cli
 
@@ -30,6 +30,8 @@ def remedies_that_can_be_taken(monkeypatch: pytest.MonkeyPatch) -> None:
         named = set() if error.message.startswith("no such option") else options_named(error.message)
         unknown = named - options_of(arguments[0] if arguments else "") - {"--help", "--version"}
         unknown -= {word.partition("=")[0] for word in arguments}
+        foreign = pythons_words(error.message)
+        assert not foreign, f"{foreign} is no word of the command line in: {error.message}"
         assert not unknown, f"{arguments[0]} has no {', '.join(unknown)}, and says: {error.message}"
         return code
 
@@ -40,6 +42,14 @@ def options_named(sentence: str) -> set[str]:
     """The options that a sentence speaks of, but for commands in backquotes and how a model was made."""
     left = re.sub(r"`[^`]*`|\bwas \w+ with(out)? --[a-z0-9-]+", "", sentence)
     return set(re.findall(r"(?<![\w-])--[a-z][a-z0-9-]*", left))
+
+
+def pythons_words(sentence: str) -> list[str]:
+    """Python's arguments that a sentence speaks of without saying so, or what they are on the command line."""
+    left = re.sub(
+        r"[a-z_]+=(?:'[^']*')?(?: or '\w+')? \((?:--|in Python)[^)]*\)|\([a-z_]+= in Python[^)]*\)", "", sentence
+    )
+    return re.findall(r"(?<![\w-])[a-z_]{3,}=(?=[\s,;.:)]|$)", left)
 
 
 def options_of(command: str) -> set[str]:

@@ -72,6 +72,29 @@ def test_its_own_training_file_can_be_predicted_and_evaluated(capsys, table, end
     assert code == 0 and json.loads(told)["n"] == (known & (frame["x"] > 0).fill_null(False).to_numpy()).sum()
 
 
+@pytest.mark.parametrize("formula", ["y ~ x + c", "y ~ poly(x, 2) + c"])
+def test_a_level_that_only_a_row_left_out_has_does_not_refuse_it(capsys, tmp_path, formula):
+    frame = pl.DataFrame(
+        {
+            "x": [0.0, None, 1.0, 2.0, 3.0, 4.0, 5.0, 7.0],
+            "c": ["a", "rare", "b", "a", "b", "a", "b", "b"],
+            "y": [1.0, 2.0, 3.5, 3.0, 5.0, 6.0, 8.0, 9.0],
+        }
+    )
+    data, model = tmp_path / "t.csv", tmp_path / "m.tl"
+    frame.write_csv(data)
+    code, _, err = run(capsys, "fit", data, "--formula", formula, "--missing", "drop", "-o", model)
+    assert code == 0, err
+    code, out, err = run(capsys, "predict", model, data)
+    made = [float(line) for line in out.split()[1:]]
+    assert code == 0 and np.isnan(made[1]) and np.isfinite(made[:1] + made[2:]).all(), err
+    code, out, err = run(capsys, "evaluate", model, data, "--json")
+    assert code == 0 and json.loads(out)["n"] == 7, err
+    frame.with_columns(x=pl.col("x").fill_null(1.0)).write_csv(data)
+    code, _, err = run(capsys, "predict", model, data)
+    assert code == 3 and "'rare' in row 2" in err
+
+
 def test_labels_and_intervals_are_empty_too(capsys, table):
     folder, _, lacking = table
     data, model = folder / "t.csv", folder / "m.tl"

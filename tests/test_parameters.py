@@ -167,6 +167,19 @@ def test_minimize_refuses_a_setting_that_the_penalty_has_not(penalty, options, s
         tl.minimize(X, NUMBERS, penalty=penalty, **options)
 
 
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        ({"lss": "huber"}, "has no option 'lss'; did you mean 'loss'?"),
+        ({"loss": "quantile", "quantil": 0.3}, "has no option 'quantil'; did you mean 'quantile'?"),
+        ({"penalty": "l2", "alhpa": 1.0}, "has no option 'alhpa'; did you mean 'alpha'?"),
+    ],
+)
+def test_minimize_names_the_nearest_option(options, sentence):
+    with pytest.raises(UsageError, match=re.escape(sentence)):
+        tl.minimize(X, NUMBERS, **options)
+
+
 SOURCE_OPTIONS = {
     "where": "a > 0", "weights": "a", "missing": "drop", "formula": "y ~ a", "features": ["a"], "target": "y"
 }  # fmt: skip

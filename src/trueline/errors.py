@@ -82,7 +82,7 @@ def nearest(name: str, known: Any) -> str:
     """``"; did you mean 'ridge'?"`` where some known name is close, otherwise the list of them."""
     import difflib
 
-    names = [str(item) for item in known]
+    names = list(dict.fromkeys(str(item) for item in known))
     same = [item for item in names if item.lower() == name.lower()]
     close = same or difflib.get_close_matches(name, names, 1, 0.5)
     if close:

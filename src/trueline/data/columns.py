@@ -158,7 +158,7 @@ def check_levels(name: str, levels: Sequence[str], describe: str) -> None:
     if len(levels) > LEVEL_LIMIT:
         raise DataError(
             f"column {name!r} of {describe} has more than {LEVEL_LIMIT} levels ({levels[0]!r}, {levels[1]!r}, …): leave "
-            "it out by naming the others in features=, or derive a coarser column from it",
+            "it out by naming the others in features= (--features), or derive a coarser column from it",
             where=name,
         )
 
@@ -167,8 +167,8 @@ def with_commas(name: str, value: str, describe: str) -> DataError:
     """The refusal of numbers that are written with commas."""
     return DataError(
         f"column {name!r} of {describe} holds numbers with commas, such as {value!r}; if they begin decimals give decimal=',' "
-        f"(--decimal ,), if they mark thousands take them out, and if these are codes say so: C({name}) in a formula, or "
-        "categories=",
+        f"(--decimal ,), if they mark thousands take them out, and if these are codes say so: C({name}) in a formula "
+        "(categories= in Python)",
         where=name,
     )
 

@@ -243,8 +243,8 @@ class Schema:
         tail: Any = None
         row = 0
         for frame in opened.frames():
-            X, terms = self._raw(frame, row, opened.describe)
             lacking = self._lacking(frame)
+            X, terms = self._raw(frame, lacking, row, opened.describe)
             if basis is not None:
                 X, terms, tail = self._expanded(basis, X, terms, tail, lacking, row, opened.describe)
             X[lacking] = np.nan
@@ -276,7 +276,9 @@ class Schema:
             if name is not None and name not in given:
                 raise lacking_column(name, given, describe)
 
-    def _raw(self, frame: pl.DataFrame, row: int, describe: str) -> tuple[np.ndarray, tuple[str, ...]]:
+    def _raw(
+        self, frame: pl.DataFrame, lacking: np.ndarray, row: int, describe: str
+    ) -> tuple[np.ndarray, tuple[str, ...]]:
         """The design before any basis: final terms, or all levels where a formula goes on from them."""
         plain = [column for column in self.columns if column.kind != "category"]
         values = numbers(frame, [c.name for c in plain], [c.kind for c in plain], describe, row)
@@ -298,14 +300,21 @@ class Schema:
                     X[gap, place[f"{column.name}[missing]"]] = 1.0
         for column in self.columns:
             if column.kind == "category":
-                self._indicate(X, frame.get_column(column.name), column, place, row, describe)
+                self._indicate(X, frame.get_column(column.name), column, place, lacking, row, describe)
         return X, terms
 
     def _indicate(
-        self, X: np.ndarray, series: pl.Series, column: Column, place: dict[str, int], row: int, describe: str
+        self,
+        X: np.ndarray,
+        series: pl.Series,
+        column: Column,
+        place: dict[str, int],
+        lacking: np.ndarray,
+        row: int,
+        describe: str,
     ) -> None:
         found = codes(series, {level: k for k, level in enumerate(column.levels)}, grow=False)
-        unseen = found == -2
+        unseen = (found == -2) & ~lacking  # training left such a row out, and its level with it
         if unseen.any() and self.unseen == "error":
             first = int(np.argmax(unseen))
             raise DataError(

@@ -85,7 +85,7 @@ class Stray:
         return DataError(
             f"column {name!r} of {source.describe} holds {why}, such as {value!r} in row {row + 1}; say how they are "
             f'written: --derive "{name}={strptime(name, value.strip())}" (derive= in Python; %m before %d where the month '
-            f"stands in front), or take them for codes: C({name}) in a formula, or categories=",
+            f"stands in front), or take them for codes: C({name}) in a formula (categories= in Python)",
             where=name,
         )
 
@@ -101,7 +101,11 @@ class Stray:
             line = next((found for path in source.paths if (found := line_with(path, name, word))), None)
             place = f"row {row + 1}" if line is None else f"line {line}"
             others = "" if words == 1 else f" (and {words - 1} more)"
-            codes = "" if name == target else f", or take all of them for codes: C({name}) in a formula, or categories="
+            codes = (
+                ""
+                if name == target
+                else f", or take all of them for codes: C({name}) in a formula (categories= in Python)"
+            )
             raise DataError(
                 f"{'target' if name == target else 'column'} {name!r} of {source.describe} holds {word!r} in {place}{others} "
                 f"where {values - words} other values are numbers; correct it, or leave the cell empty and say how missing "

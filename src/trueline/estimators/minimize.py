@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import inspect
 from numbers import Integral, Real
 from typing import Any
 
@@ -13,7 +14,7 @@ from ..batch.problem import as_matrix, as_targets, as_vector, as_weights, build
 from ..batch.risk import Outcome, Risk, Step
 from ..certificates.certificate import Status
 from ..certificates.optimality import GapCertificate
-from ..errors import UsageError, warn_caller
+from ..errors import UsageError, unknown_option, warn_caller
 from ..model.iterated import objective_of
 from ..parts.losses import LOSSES
 from ..parts.losses import loss as make_loss
@@ -76,6 +77,12 @@ def _part(given: Any, known: dict[str, Any], make: Any, options: dict[str, Any])
         fields = {name: options.pop(name) for name in known[given]._fields if name in options}
         return make(given, **fields)
     return make(given)
+
+
+def _refused(name: str, loss: Any, penalty: Any) -> UsageError:
+    """The refusal of an option that neither ``minimize`` nor its loss or penalty has."""
+    own = [p.name for p in inspect.signature(minimize).parameters.values() if p.kind is not p.VAR_KEYWORD]
+    return unknown_option("tl.minimize with this loss and penalty", name, [*own, *loss._fields, *penalty._fields])
 
 
 def minimize(
@@ -173,7 +180,7 @@ def minimize(
         given = options | {name: v for name, v in (("alpha", strength), ("l1_ratio", l1_ratio)) if v is not None}
         penalty_part = _part(penalty, PENALTIES, make_penalty_part, given)
         if given:
-            raise UsageError(f"minimize has no parameter {sorted(given)[0]!r}, nor has this loss or penalty")
+            raise _refused(min(given), loss_part, penalty_part)
         risk = build(
             matrix, targets, loss_part, penalty_part, weights=weights, intercept=intercept,
             penalty_weights=penalty_weights, groups=groups, lower=lower, upper=upper, offset=shift,

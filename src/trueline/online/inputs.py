@@ -140,7 +140,7 @@ def overflow(rate: float, place: str) -> Overflow:
     """The refusal of a step that leaves the range of float64."""
     return Overflow(
         f"the update overflows at {place}: rate {rate:g} is too large for these data, and the model keeps its state before "
-        f"it; use a smaller rate, geometry='normalised' or 'implicit', or scale the columns",
+        "it; use a smaller rate, geometry='normalised' or 'implicit' (--learner), or scale the columns",
         where="rate",
     )
 

@@ -317,7 +317,7 @@ class RateMixture:
         theorem = best.theorem if best.proven and not self.weighted else "L"
         assumptions = best.assumptions if theorem != "L" else ()
         return RegretCertificate(
-            advice="every rate overflowed; scale the columns or use geometry='normalised'" if self.dead.all() else "",
+            advice="every rate overflowed; scale the columns or use geometry='normalised' (--learner)" if self.dead.all() else "",
             status=bound_status(loss, bound, assumptions), assumptions=assumptions,
             theorem=f"min over {len(self.members)} rates of ({theorem}) + 2Δ", examples=self.examples, loss=loss,
             bound=bound, bound_comparator=best.bound_comparator if theorem != "L" else None, **fields,

@@ -336,7 +336,7 @@ def squared_certificate(terms: Terms) -> Certificate:
 
 def reach_assumption(terms: Terms, kappa: float) -> Assumption:
     reach = float(terms.numbers[state.REACH])
-    remedy = f"use rate ≤ {below(1.0 / reach)} or geometry='normalised'" if reach else ""
+    remedy = f"use rate ≤ {below(1.0 / reach)} or geometry='normalised' (--learner)" if reach else ""
     return Assumption("κ = η·max c‖x‖² < 1", kappa < 1.0, kappa, 1.0, remedy)
 
 
@@ -349,7 +349,7 @@ def reach_advice(terms: Terms, kappa: float) -> str:
     largest = float(terms.numbers[state.REACH])
     return (
         f"largest ‖x‖ seen is {math.sqrt(largest):.2g}; with rate {terms.eta:g} the bound is void; "
-        f"use rate ≤ {below(1.0 / largest)} or normalize (geometry='normalised')"
+        f"use rate ≤ {below(1.0 / largest)} or geometry='normalised' (--learner)"
     )
 
 
