@@ -17,6 +17,7 @@ import trueline as tl
 
 dask = pytest.importorskip("dask", reason="Dask is not installed: pip install 'dask[distributed]' runs these tests")
 
+import dask.array as da  # noqa: E402
 import dask.dataframe as dd  # noqa: E402
 
 __all__ = ["client", "table"]  # fixtures
@@ -43,6 +44,32 @@ def test_refusals_name_the_partition(client, table, sentence):
     with pytest.raises(tl.DataError, match=sentence) as refusal:
         tl.scan(broken(table, CHANGES[sentence]), target="y")
     assert "\n" not in str(refusal.value)
+
+
+def test_arrays_lose_neither_a_mask_nor_a_digit(client):
+    X, y = np.arange(40.0).reshape(20, 2) ** 0.5, np.arange(20.0)
+    rows, targets = da.from_array(X, chunks=(7, 2)), da.from_array(y, chunks=7)
+    model = tl.LinearRegression().fit(rows, targets)
+    with pytest.raises(tl.DataError, match="a block of y is a masked array with 1 masked entry, the first in row 3"):
+        tl.LinearRegression().fit(rows, da.ma.masked_equal(targets, 10.0))
+    with pytest.raises(tl.DataError, match="a block of X is a masked array"):
+        tl.LinearRegression().fit(da.ma.masked_greater(rows, 6.0), targets)
+    with pytest.raises(tl.DataError, match="a block of X is a masked array"):
+        model.predict(da.ma.masked_greater(rows, 6.0)).compute()
+    whole = da.from_array(np.where(y == 9, 2**53 + 1, np.arange(20)), chunks=7)
+    with pytest.raises(
+        tl.DataError, match="column 'y' of a block of y in row 2 holds the whole number 9007199254740993"
+    ):
+        tl.LinearRegression().fit(rows, whole)
+
+
+@pytest.mark.parametrize(
+    "model", [tl.LogisticRegression(solver="gradient"), tl.GeneralizedRegression("poisson", method="fista")]
+)
+def test_a_method_that_is_not_there_is_refused_and_not_replaced(model):
+    frame = dd.from_pandas(pd.DataFrame({"x": np.arange(9.0), "y": [0, 1, 1] * 3}), npartitions=2)
+    with pytest.raises(tl.UsageError, match=r"on Dask and Spark the method is 'newton', not '(gradient|fista)'; leave"):
+        model.fit(frame, target="y")
 
 
 def test_what_only_the_whole_shows_is_refused_too(client, table):

@@ -131,6 +131,13 @@ def refuse_masked(values: Any, what: str) -> None:
         )
 
 
+def as_floats(block: Any, what: str, names: Sequence[str] = ()) -> np.ndarray:
+    """An array of numbers, dense or sparse, as float64; what that would lose is refused."""
+    refuse_masked(block, what)
+    refuse_integers(block, names, what)
+    return np.asarray(block.toarray() if hasattr(block, "toarray") else block, dtype=float)
+
+
 class Numerals:
     """Cells of text formats that are whole numbers float64 has rounded: looked for where a column has large numbers.
 

@@ -16,7 +16,7 @@ from ..parts.penalties import penalty as make_penalty
 from .logistic import LinearRecord
 from .parameters import NONE, Number, Whole
 from .proofs import warn_unproven
-from .sources import has_intercept, lazily, paired
+from .sources import has_intercept, lazily, newton_there, paired
 
 
 class GeneralizedRegression(LinearRecord, RegressorMixin, BaseEstimator):
@@ -140,6 +140,7 @@ class GeneralizedRegression(LinearRecord, RegressorMixin, BaseEstimator):
                     "sample on one machine",
                     where="loss",
                 )
+            newton_there("method", self.method)
             y, target, options = paired(self, X, y, target, source, sample_weight)
             record = engine.fit_generalized(
                 X, target=target, loss=loss, penalty=self._penalty(), fit_intercept=self.fit_intercept,

@@ -19,7 +19,7 @@ from .checking import check_weights, target_names, validate_data
 from .linearrecord import HoldsLinear
 from .parameters import NONE, Names, OneOf, Whole
 from .proofs import warn_unproven
-from .sources import has_intercept, lazily, paired, source_rows
+from .sources import has_intercept, lazily, newton_there, paired, source_rows
 
 PEER_SOLVERS = ("lbfgs", "liblinear", "newton-cg", "newton-cholesky", "sag", "saga")
 PEER_PENALTIES = ("l1", "l2", "elasticnet", None)
@@ -185,6 +185,7 @@ class LogisticRegression(LinearRecord, ClassifierMixin, BaseEstimator):
             raise UsageError("on Dask and Spark l1_ratio is 0: the penalty is L2 or none", where="l1_ratio")
         if self.class_weight is not None:
             raise UsageError("on Dask and Spark give weights= a column instead of class_weight", where="class_weight")
+        newton_there("solver", self._method())
         record = engine.fit_logistic(
             X,
             target=target,

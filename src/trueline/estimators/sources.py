@@ -78,6 +78,12 @@ def refuse_there(X: Any, name: str, remedy: str) -> None:
         raise UsageError(f"{name} is not taken on Dask and Spark: {remedy}", where="X")
 
 
+def newton_there(name: str, method: str) -> None:
+    """Refuse a method that Dask and Spark do not have; "auto" and scikit-learn's names leave the choice."""
+    if method not in ("auto", "newton"):
+        raise UsageError(f"on Dask and Spark the method is 'newton', not {method!r}; leave {name} out", where=name)
+
+
 def paired(
     estimator: Any, X: Any, y: Any, target: Any, source: dict[str, Any], sample_weight: Any = None
 ) -> tuple[Any, ...]:

@@ -23,6 +23,7 @@ from dask.delayed import Delayed
 
 from .. import __version__
 from ..data.blocks import Columns
+from ..data.rounding import as_floats
 from ..data.tables import table_of
 from ..errors import DataError, TruelineError, UsageError
 from ..model.linear import Interval
@@ -341,7 +342,7 @@ def _encoded(shared: tuple[dict[str, Any], dict[str, Any]], number: int, part: A
 def _tables(part: Any, names: list[str], chosen: bool) -> Iterator[Any]:
     """A partition's columns of these names, of more if ``chosen``: where they lie if all are float64, else Polars frames."""
     if not hasattr(part, "columns"):
-        block = np.asarray(part.toarray() if hasattr(part, "toarray") else part, dtype=float)
+        block = as_floats(part, "a block of X")
         if block.ndim != 2 or block.shape[1] != len(names):
             raise DataError(
                 f"a block of the Dask array has shape {block.shape} where {len(names)} columns are declared",
@@ -360,5 +361,4 @@ def _tables(part: Any, names: list[str], chosen: bool) -> Iterator[Any]:
 
 
 def _joined(X: Any, y: Any) -> np.ndarray:
-    X = np.asarray(X.toarray() if hasattr(X, "toarray") else X, dtype=float)
-    return np.column_stack([X, np.asarray(y, dtype=float)])
+    return np.column_stack([as_floats(X, "a block of X"), as_floats(y, "a block of y", ["y"])])

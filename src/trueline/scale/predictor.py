@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from ..data.refusals import lacking_column
+from ..data.rounding import as_floats
 from ..errors import TruelineError, UsageError
 
 PREFIXES = {"predict_proba": "probability", "predict_log_proba": "log_probability", "decision_function": "score"}
@@ -95,4 +96,4 @@ class Predictor:
 
     def array(self, block: np.ndarray) -> np.ndarray:
         """The predictions of an array."""
-        return self.values(np.asarray(block.toarray() if hasattr(block, "toarray") else block))
+        return self.values(as_floats(block, "a block of X"))
