@@ -202,6 +202,20 @@ def test_arrays_and_rows_of_such_numbers_are_refused(value):
     assert schema.encode_row({"x": 2**60})[0] == 2.0**60
 
 
+def test_numbers_of_numpy_are_looked_at_one_by_one_too():
+    value = np.int64(2**53 + 1)
+    schema = tl.scan({"x": [1.0, 2.0, 3.5], "y": [1.0, 2.0, 4.0]}, target="y").schema
+    for learn in (
+        lambda: tl.OnlineRegressor().learn_one({"a": value}, 1.0),
+        lambda: tl.OnlineRegressor().learn_one({"a": 1.0}, value),
+        lambda: tl.LinearRegression().fit([[1], [value], [3]], [1.0, 2.0, 4.0]),
+        lambda: schema.encode_row({"x": value}),
+    ):
+        with pytest.raises(DataError, match=r"9007199254740993.* would round"):
+            learn()
+    assert schema.encode_row({"x": np.int64(2**60)})[0] == 2.0**60
+
+
 def test_masked_arrays_are_refused():
     X, y = np.arange(12.0).reshape(6, 2) ** 2, np.arange(6.0)
     hidden = np.ma.masked_array(y, mask=[0, 0, 1, 0, 0, 1])

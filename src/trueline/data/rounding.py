@@ -32,6 +32,11 @@ def exact(value: int) -> bool:
         return False
 
 
+def loses_digits(value: Any) -> bool:
+    """Whether a value is a whole number, Python's or NumPy's, that float64 would round."""
+    return isinstance(value, (int, np.integer)) and not -EXACT <= value <= EXACT and not exact(int(value))
+
+
 def rounded(name: str, value: Any, place: str) -> DataError:
     """The refusal of a whole number that would be rounded."""
     return DataError(
@@ -61,7 +66,7 @@ def refuse_rounded_fields(features: Mapping[Any, Any]) -> None:
     >>> refuse_rounded_fields({"id": 2**53, "x": 1e300})
     """
     for name, value in features.items():
-        if type(value) is int and not -EXACT <= value <= EXACT and not exact(value):
+        if loses_digits(value):
             raise rounded(str(name), value, "of this row")
 
 
@@ -80,7 +85,7 @@ def refuse_integers(values: Any, names: Sequence[str], what: str) -> None:
     if hasattr(values, "tocoo"):
         stored = values.tocoo()
         for value, row, column in zip(stored.data.tolist(), *(place.tolist() for place in (stored.row, stored.col))):
-            if not -EXACT <= value <= EXACT and not exact(value):
+            if loses_digits(value):
                 raise rounded(names[column] if names else f"x{column}", value, f"of {what} in row {row}")
         return
     if values.ndim == 1:
@@ -106,7 +111,7 @@ def _refuse_vector(values: Any, name: str, what: str) -> None:
 def _refuse_listed(values: Sequence[Any], names: Sequence[str], what: str) -> None:
     for row, given in enumerate(values):
         for j, value in enumerate(given if isinstance(given, (list, tuple)) else (given,)):
-            if type(value) is int and not -EXACT <= value <= EXACT and not exact(value):
+            if loses_digits(value):
                 raise rounded(names[j] if j < len(names) else f"x{j}", value, f"of {what} in row {row}")
 
 

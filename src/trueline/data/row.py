@@ -10,7 +10,7 @@ import numpy as np
 
 from ..errors import DataError, UsageError, nearest
 from .columns import days
-from .rounding import EXACT, exact, rounded
+from .rounding import loses_digits, rounded
 
 if TYPE_CHECKING:
     from .schema import Column, Schema
@@ -49,7 +49,7 @@ class RowEncoder:
                     if not -_LARGEST <= value <= _LARGEST:  # NaN, infinity, and whole numbers beyond float64
                         shown = value if value.__class__ is float else "a whole number beyond float64"
                         raise DataError(f"field {column.name!r} is {shown}; give a finite number", where=column.name)
-                    if value.__class__ is int and not -EXACT <= value <= EXACT and not exact(value):
+                    if value.__class__ is int and loses_digits(value):
                         raise rounded(column.name, value, "of this row")
                     x[place[0]] = value
                     continue
@@ -90,6 +90,8 @@ class RowEncoder:
             x[place[0]] = float(value)
             return
         if isinstance(value, (np.floating, np.integer)) and column.kind == "number" and np.isfinite(value):
+            if loses_digits(value):
+                raise rounded(column.name, value, "of this row")
             x[place[0]] = float(value)
             return
         if column.kind == "date":

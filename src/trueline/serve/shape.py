@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from ..data.rounding import EXACT, exact, rounded
+from ..data.rounding import loses_digits, rounded
 from ..errors import DataError, UsageError, nearest
 
 LIMIT = 1e100
@@ -171,7 +171,7 @@ class Shape:
             raise DataError(
                 f"field {name!r} is {shown(value)}; give a finite number no larger than {LIMIT:g}", where=name
             )
-        if isinstance(value, int) and not -EXACT <= value <= EXACT and not exact(value):
+        if loses_digits(value):
             raise rounded(name, value, "of this row")
         return float(value)
 
