@@ -281,7 +281,7 @@ def test_refusals_name_the_place_and_the_remedy():
         minimize(np.where(np.arange(N * D).reshape(N, D) == 19, np.nan, X), y)
     with pytest.raises(tl.DataError, match=r"y holds -1\.0 in row"):
         minimize(X, -np.ones(N), "poisson")
-    with pytest.raises(tl.UsageError, match="no parameter 'delta'"):
+    with pytest.raises(tl.UsageError, match="delta goes with 'huber', not with this loss and penalty"):
         minimize(X, y, "squared", delta=2.0)
 
 

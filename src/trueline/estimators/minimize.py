@@ -81,8 +81,13 @@ def _part(given: Any, known: dict[str, Any], make: Any, options: dict[str, Any])
 
 def _refused(name: str, loss: Any, penalty: Any) -> UsageError:
     """The refusal of an option that neither ``minimize`` nor its loss or penalty has."""
+    owners = [repr(part) for parts in (LOSSES, PENALTIES) for part in parts if name in parts[part]._fields]
+    if owners:
+        return UsageError(
+            f"{name} goes with {' or '.join(owners)}, not with this loss and penalty; leave it out", where=name
+        )
     own = [p.name for p in inspect.signature(minimize).parameters.values() if p.kind is not p.VAR_KEYWORD]
-    return unknown_option("tl.minimize with this loss and penalty", name, [*own, *loss._fields, *penalty._fields])
+    return unknown_option("tl.minimize", name, [*own, *loss._fields, *penalty._fields])
 
 
 def minimize(
