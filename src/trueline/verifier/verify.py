@@ -137,7 +137,7 @@ def verify(model: Any, data: Any, *, certificate: Any = None, replay: Any = None
         raise CannotBeChecked(f"there is no independent check of {unknown}", where="model") from None
     except TruelineError:
         raise
-    except (ArithmeticError, LookupError, TypeError, ValueError, AttributeError) as error:
+    except Exception as error:  # a forged model may fail in any way: that is a refusal
         raise ModelError(
             f"the model's claims cannot be recomputed from these rows ({_short(error)})", where="model"
         ) from None
@@ -157,7 +157,7 @@ def _rows(model: Any, data: Any, certificate: Any) -> Given:
         return given(model, data, certificate)
     except TruelineError:
         raise
-    except (ArithmeticError, LookupError, TypeError, ValueError, AttributeError) as error:
+    except Exception as error:
         raise ModelError(f"the model or its rows cannot be read ({_short(error)})", where="model") from None
 
 
@@ -211,18 +211,40 @@ def stated_by(record: Any, out: Claims) -> list[tuple[str, Any]]:
     """What the certificate and the model say that no check recomputed, each under its name."""
     certificate = out.proof
     found = [(name, getattr(certificate, name)) for name in certificate.stated()]
-    loose = [item for item in certificate.assumptions if item.name not in out.covered_assumptions]
-    found += [(f"assumption: {item.name}", "held" if item.held else "fails") for item in loose]
-    names = [field.name for field in dataclasses.fields(record)] if dataclasses.is_dataclass(record) else []
-    values = {name: getattr(record, name) for name in names if name not in ("certificate", "statistics")}
-    values |= {f"statistics.{name}": value for name, value in (getattr(record, "statistics", None) or {}).items()}
-    found += [(name, value) for name, value in values.items() if name not in out.recomputed]
+    for item in certificate.assumptions:
+        compared = out.covered_assumptions.get(item.name, set())
+        if "held" not in compared:
+            found.append((f"assumption: {item.name}", "held" if item.held else "fails"))
+        loose = [part for part in ("worst", "limit", "remedy") if part not in compared]
+        found += [(f"{part} of the assumption: {item.name}", getattr(item, part)) for part in loose]
+    found += [(name, value) for name, value in kept_by(record).items() if name not in out.recomputed]
     if "schema" in out.recomputed:
         found += [(f"schema.{name}", getattr(record.schema, name)) for name in POLICIES]
         # No row shows what an expression is where no row was.
         found += [(f"derived column {name} = {expression}", expression) for name, expression in record.schema.derive]
         found += [(f"rows where {record.schema.where}", record.schema.where)]
     return [(name, _plain(value)) for name, value in found if not _says_nothing(value)]
+
+
+def kept_by(record: Any) -> dict[str, Any]:
+    """What a record keeps beside its certificate, by name: its fields, or what it writes into a file."""
+    if dataclasses.is_dataclass(record) and not isinstance(record, type):
+        kept = {field.name: getattr(record, field.name) for field in dataclasses.fields(record)}
+    else:
+        arrays, words = record.to_state() if hasattr(record, "to_state") else ({}, {})
+        kept = {_bare(name): value for name, value in (words | arrays).items()}
+    kept = {name: value for name, value in kept.items() if name not in ("certificate", "certificates", "statistics")}
+    statistics = getattr(record, "statistics", None) or {}
+    return kept | {f"statistics.{name}": value for name, value in statistics.items()}
+
+
+def _bare(name: str) -> str:
+    """The name of an array without the numbers of its member and its head.
+
+    >>> _bare("12.table0"), _bare("class.part0.mean")
+    ('table', 'class.part0.mean')
+    """
+    return name.lstrip("0123456789.").rstrip("0123456789") or name
 
 
 def _says_nothing(value: Any) -> bool:
