@@ -56,7 +56,9 @@ class Outcome(NamedTuple):
 
 
 def read(model: Any, folder: Any) -> File:
+    """The file of a model, as it is after it was loaded once."""
     model.save(folder / "honest.tl")
+    tl.load(folder / "honest.tl").save(folder / "honest.tl")
     return File(*modelfile.read(folder / "honest.tl"))
 
 
@@ -169,8 +171,8 @@ def attempt(
         warnings.simplefilter("ignore")
         try:
             new = predictions(model, X)
-        except ValueError:
-            return Outcome("predict")
+        except (ValueError, LookupError):
+            new = []  # nothing to compare: verify must refuse it
         reason, certificate, stated = judged(model, data, None, lies)
         if reason:
             return Outcome(reason)
@@ -189,14 +191,18 @@ def same_file(left: File, right: File) -> bool:
 
 
 def told(entry: Entry, file: File, stated: tuple[str, ...]) -> bool:
-    """Whether ``verify`` lists what the entry belongs to as stated: by its own name or that of what holds it."""
+    """Whether ``verify`` lists what the entry of a forged file belongs to as stated: by its own name or its holder's."""
     if entry.array is not None:
         name = entry.array
         return any(name == said or name.startswith(f"{said}.") or bare(name) == said for said in stated)
-    path = [str(key) for key in entry.path]
+    proof: Any = file.meta.get("certificate")
+    path = [str(key) for key in entry.path if not isinstance(key, int)]
+    if path[0] == "certificates" and "certificates" not in stated:  # one alone
+        proof, path[0] = file.meta["certificates"][0], "certificate"
     if path[:2] == ["certificate", "assumptions"]:
-        assumption = file.meta["certificate"]["assumptions"][entry.path[2]]["name"]
-        return f"{path[3]} of the assumption: {assumption}" in stated or f"assumption: {assumption}" in stated
+        number = next(key for key in reversed(entry.path) if isinstance(key, int))
+        name = proof["assumptions"][number]["name"]
+        return f"{path[2]} of the assumption: {name}" in stated or f"assumption: {name}" in stated
     path = path[1:] if path[0] == "certificate" else path
     return any(".".join(path[:k]) in stated for k in range(1, len(path) + 1))
 
@@ -204,6 +210,12 @@ def told(entry: Entry, file: File, stated: tuple[str, ...]) -> bool:
 def bare(name: str) -> str:
     """The name of an array without the numbers of its member and its head."""
     return name.lstrip("0123456789.").rstrip("0123456789")
+
+
+def lies(entry: Entry) -> frozenset[str]:
+    """The field of the certificate that the entry is, which a forger leaves as it is."""
+    path = [str(key) for key in entry.path if not isinstance(key, int)]
+    return frozenset(path[1:2] if path[:1] in (["certificate"], ["certificates"]) else ())
 
 
 def judged(model: Any, data: Any, certificate: Any, lies: frozenset[str]) -> tuple[str, Any, tuple[str, ...]]:

@@ -123,6 +123,7 @@ def read_problems(out: Claims, given: Given) -> list[Problem]:
     X, c, y = given.X[used], c[used] / c[used].sum(), given.y[used]
     out.append(Check("problem", describe(said), None, True, "read from the model"))
     design = Design(said, X, c)
+    _check_never_varying(out, record, design, weights)
     several = weights.shape[1]
     if said["loss"] == "softmax":
         if index is None or several != len(record.classes):
@@ -142,6 +143,16 @@ def read_problems(out: Claims, given: Given) -> list[Problem]:
     if len(targets) != several:
         raise DataError(f"the model has {several} targets and the rows {len(targets)}", where="y")
     return [design.problem(said, t, weights[:, [k]], intercept[[k]], 0) for k, t in enumerate(targets)]
+
+
+def _check_never_varying(out: Claims, record: Any, design: Design, weights: Rows) -> None:
+    """A column that is the same in every row, beside a constant, or 0 has a weight of 0: no row would notice another."""
+    first = int(design.constant)
+    still = ~np.any(design.columns[:, first:], axis=0) & (design.lower[first:] <= 0.0) & (design.upper[first:] >= 0.0)
+    if still.any():
+        largest = float(np.abs(weights[still]).max())
+        name = str(list(getattr(record, "terms", range(len(still))))[int(np.flatnonzero(still)[0])])
+        out.append(Check("weights of columns that never vary", largest, 0.0, largest <= 1e-12, f"{name} is one"))
 
 
 def _check_repeated(out: Claims, statistics: dict[str, Any], said: dict[str, Any]) -> None:

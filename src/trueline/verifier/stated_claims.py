@@ -34,6 +34,9 @@ class Claims(list[Check]):
         self.proof = certificate
         self.covered: set[str] = set()
         self.covered_assumptions: dict[str, set[str]] = {}  # of each that was looked at, what of it was compared
+        self.unsure: set[str] = (
+            set()
+        )  # fields of which rounding, or a corner of the loss, leaves nearly everything open
         self.recomputed: set[str] = set()  # fields of the model itself that the rows confirm or refute
 
     def holds(self, name: str, found: Any, held: Any, note: str = "", *, field: str = "") -> None:
