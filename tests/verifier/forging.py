@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import copy
 import dataclasses
+import json
 import math
 import warnings
 from typing import Any, NamedTuple
@@ -42,16 +43,22 @@ class File(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """What became of a forgery: refused at which door, or accepted, and whether it predicts otherwise."""
+    """What became of a forgery: refused at which door, or accepted; whether it predicts otherwise; what is stated.
+
+    ``read`` says whether the model keeps the change at all: what it does not read misleads nobody.
+    """
 
     refused: str
     proven: bool = False
     differs: bool = False
     stated: tuple[str, ...] = ()
+    read: bool = True
 
 
 def read(model: Any, folder: Any) -> File:
+    """The file of a model, as it is after it was loaded once."""
     model.save(folder / "honest.tl")
+    tl.load(folder / "honest.tl").save(folder / "honest.tl")
     return File(*modelfile.read(folder / "honest.tl"))
 
 
@@ -151,7 +158,9 @@ def differ(left: list[np.ndarray], right: list[np.ndarray]) -> bool:
     return False
 
 
-def attempt(file: File, honest: list[np.ndarray], X: Any, data: Any, folder: Any, lies: frozenset[str]) -> Outcome:
+def attempt(
+    file: File, unforged: File, honest: list[np.ndarray], X: Any, data: Any, folder: Any, lies: frozenset[str]
+) -> Outcome:
     """Load a forged file and have it verified; ``lies`` are the fields of the certificate that were forged."""
     try:
         modelfile.write(folder / "forged.tl", file.kind, file.arrays, file.meta)
@@ -162,11 +171,51 @@ def attempt(file: File, honest: list[np.ndarray], X: Any, data: Any, folder: Any
         warnings.simplefilter("ignore")
         try:
             new = predictions(model, X)
-        except ValueError:
-            return Outcome("predict")
+        except (ValueError, LookupError):
+            new = []  # nothing to compare: verify must refuse it
         reason, certificate, stated = judged(model, data, None, lies)
-        proven = certificate is not None and certificate.proven
-        return Outcome(reason, proven, differ(honest, new), stated)
+        if reason:
+            return Outcome(reason)
+        model.save(folder / "again.tl")
+        kept = File(*modelfile.read(folder / "again.tl"))
+        return Outcome("", certificate.proven, differ(honest, new), stated, not same_file(kept, unforged))
+
+
+def same_file(left: File, right: File) -> bool:
+    """Whether two files hold the same model."""
+    arrays = left.arrays.keys() == right.arrays.keys() and all(
+        np.array_equal(value, right.arrays[name], equal_nan=value.dtype.kind == "f")
+        for name, value in left.arrays.items()
+    )
+    return arrays and json.dumps(left.meta, sort_keys=True) == json.dumps(right.meta, sort_keys=True)
+
+
+def told(entry: Entry, file: File, stated: tuple[str, ...]) -> bool:
+    """Whether ``verify`` lists what the entry of a forged file belongs to as stated: by its own name or its holder's."""
+    if entry.array is not None:
+        name = entry.array
+        return any(name == said or name.startswith(f"{said}.") or bare(name) == said for said in stated)
+    proof: Any = file.meta.get("certificate")
+    path = [str(key) for key in entry.path if not isinstance(key, int)]
+    if path[0] == "certificates" and "certificates" not in stated:  # one alone
+        proof, path[0] = file.meta["certificates"][0], "certificate"
+    if path[:2] == ["certificate", "assumptions"]:
+        number = next(key for key in reversed(entry.path) if isinstance(key, int))
+        name = proof["assumptions"][number]["name"]
+        return f"{path[2]} of the assumption: {name}" in stated or f"assumption: {name}" in stated
+    path = path[1:] if path[0] == "certificate" else path
+    return any(".".join(path[:k]) in stated for k in range(1, len(path) + 1))
+
+
+def bare(name: str) -> str:
+    """The name of an array without the numbers of its member and its head."""
+    return name.lstrip("0123456789.").rstrip("0123456789")
+
+
+def lies(entry: Entry) -> frozenset[str]:
+    """The field of the certificate that the entry is, which a forger leaves as it is."""
+    path = [str(key) for key in entry.path if not isinstance(key, int)]
+    return frozenset(path[1:2] if path[:1] in (["certificate"], ["certificates"]) else ())
 
 
 def judged(model: Any, data: Any, certificate: Any, lies: frozenset[str]) -> tuple[str, Any, tuple[str, ...]]:
@@ -205,7 +254,10 @@ def same(left: Any, right: Any) -> bool:
 
 
 def mend(certificate: Any, result: Any, lies: frozenset[str]) -> Any:
-    """The certificate with the numbers that the verifier found, its status as it was; None if nothing can be mended."""
+    """The certificate with all numbers that the verifier found, its status as it was; None if nothing can be mended.
+
+    Those that held are replaced as well: a lower bound of the honest model holds, and gives a forged one away.
+    """
     numbers = {
         field.name
         for field in dataclasses.fields(certificate)
@@ -214,7 +266,7 @@ def mend(certificate: Any, result: Any, lies: frozenset[str]) -> Any:
     found = {
         check.claim: check.found
         for check in result.checks
-        if not check.held and check.claim in numbers and _number(check.found)
+        if check.claim in numbers and _number(check.found) and math.isfinite(check.found)
     }
     found = {name: value for name, value in found.items() if value != getattr(certificate, name)}
     return dataclasses.replace(certificate, **found) if found else None

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..certificates.likelihood import CORRELATED, FLAT
+from ..errors import ModelError
 from .agreement import EPS
 from .stated_claims import Rows
 
@@ -317,6 +318,7 @@ def mixture(part: Any, values: Rows, groups: Groups) -> Family:
     bound, bound_room, steepest = 0.0, 0.0, 0.0
     for k in range(groups.number):
         own = seen & (groups.member == k) & (groups.weights > 0.0)
+        _same_bins(part, k, x[own], groups.weights[own], place[own], width)
         if not own.any():
             continue
         back = np.unique(place[own], return_inverse=True)[1]
@@ -334,6 +336,19 @@ def mixture(part: Any, values: Rows, groups: Groups) -> Family:
         bound_room += (64.0 + math.sqrt(len(x))) * EPS * abs(value)
         steepest = max(steepest, step - 8.0 * float(noise.max()))
     return Family(scores, room, bound, bound_room, None, steepest)
+
+
+def _same_bins(part: Any, k: int, x: Rows, w: Rows, place: Rows, width: float) -> None:
+    """Refuse bins of a group that are not the rows': their weight, and their sums and squares about the left end."""
+    beyond, size = x - (place + int(part.low)) * width, np.abs(x) + width
+    for name, power in (("counts", 0), ("sums", 1), ("squares", 2)):
+        stated = np.asarray(part.stats[name], dtype=float)[k]
+        inside = len(place) == 0 or (place.min() >= 0 and place.max() < len(stated))
+        found, sizes = (
+            np.bincount(place, w * v, len(stated)) if inside else np.nan for v in (beyond**power, size**power)
+        )
+        if not (np.abs(stated - found) <= (64.0 + len(x)) * EPS * sizes).all():
+            raise ModelError(f"the {name} of a mixture's bins are not those of the rows", where="model")
 
 
 def _bound_and_step(

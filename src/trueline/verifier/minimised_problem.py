@@ -111,10 +111,7 @@ def read_problems(out: Claims, given: Given) -> list[Problem]:
     weights, intercept = _stated_weights(record, given.X.shape[1])
     index = _class_numbers(record, given.y)
     check_constants(out, record, bool(said["fit_intercept"]))
-    if "fit_intercept" in record.statistics:
-        stated = bool(record.statistics["fit_intercept"])
-        held = stated == bool(said["fit_intercept"])
-        out.of_model("statistics.fit_intercept", stated, bool(said["fit_intercept"]), held, "that of the objective")
+    _check_repeated(out, record.statistics, said)
     constants = intercept if said["fit_intercept"] else 0.0 * intercept
     check_linear_predictions(out, record, given.X, said["loss"], weights, constants)
     if index is not None:
@@ -124,9 +121,9 @@ def read_problems(out: Claims, given: Given) -> list[Problem]:
     if not used.any():
         raise DataError("no row counts: all weights are 0", where="weights")
     X, c, y = given.X[used], c[used] / c[used].sum(), given.y[used]
-    out.recomputed.add("statistics.objective")
     out.append(Check("problem", describe(said), None, True, "read from the model"))
     design = Design(said, X, c)
+    _check_never_varying(out, record, design, weights)
     several = weights.shape[1]
     if said["loss"] == "softmax":
         if index is None or several != len(record.classes):
@@ -146,6 +143,24 @@ def read_problems(out: Claims, given: Given) -> list[Problem]:
     if len(targets) != several:
         raise DataError(f"the model has {several} targets and the rows {len(targets)}", where="y")
     return [design.problem(said, t, weights[:, [k]], intercept[[k]], 0) for k, t in enumerate(targets)]
+
+
+def _check_never_varying(out: Claims, record: Any, design: Design, weights: Rows) -> None:
+    """A column that is the same in every row, beside a constant, or 0 has a weight of 0: no row would notice another."""
+    first = int(design.constant)
+    still = ~np.any(design.columns[:, first:], axis=0) & (design.lower[first:] <= 0.0) & (design.upper[first:] >= 0.0)
+    if still.any():
+        largest = float(np.abs(weights[still]).max())
+        name = str(list(getattr(record, "terms", range(len(still))))[int(np.flatnonzero(still)[0])])
+        out.append(Check("weights of columns that never vary", largest, 0.0, largest <= 1e-12, f"{name} is one"))
+
+
+def _check_repeated(out: Claims, statistics: dict[str, Any], said: dict[str, Any]) -> None:
+    """What a model says again beside its objective, such as the penalty that was chosen, is the objective's."""
+    for name in ("fit_intercept", "alpha", "estimator.alpha"):
+        if name in statistics:
+            stated, own = statistics[name], said[name.removeprefix("estimator.")]
+            out.of_model(f"statistics.{name}", stated, own, bool(np.all(stated == own)), "that of the objective")
 
 
 def describe(said: dict[str, Any]) -> str:

@@ -33,7 +33,10 @@ class Claims(list[Check]):
         super().__init__()
         self.proof = certificate
         self.covered: set[str] = set()
-        self.covered_assumptions: set[str] = set()
+        self.covered_assumptions: dict[str, set[str]] = {}  # of each that was looked at, what of it was compared
+        self.unsure: set[str] = (
+            set()
+        )  # fields of which rounding, or a corner of the loss, leaves nearly everything open
         self.recomputed: set[str] = set()  # fields of the model itself that the rows confirm or refute
 
     def holds(self, name: str, found: Any, held: Any, note: str = "", *, field: str = "") -> None:
@@ -78,14 +81,14 @@ class Claims(list[Check]):
         self.append(Check(field, claimed, found, bool(held), note))
 
     def assumption(self, name: str, found: bool, worst: float | None = None, room: float = 0.0) -> None:
-        """An assumption of the certificate, by the beginning of its name: it held as found, at the worst value found.
+        """An assumption of the certificate, by its name: it held as found, at the worst value found.
 
         A certificate that leaves it out claims that nothing is assumed, so what does not hold must be there.
         """
-        stated = [item for item in self.proof.assumptions if item.name.startswith(name)]
+        stated = [item for item in self.proof.assumptions if item.name == name]
         held = bool(stated) or found
         for item in stated:
-            self.covered_assumptions.add(item.name)
+            self.covered_assumptions.setdefault(name, set()).update({"held"} if worst is None else {"held", "worst"})
             same = worst is None or item.worst is None or (is_finite(item.worst) and abs(item.worst - worst) <= room)
             held = held and item.held == found and same
         said = None if not stated else "held" if stated[0].held else "fails"
@@ -190,6 +193,7 @@ def as_rows(X: Any, words: bool) -> Rows:
     return made
 
 
+MOST_NUMBERS = 10**9  # of rows that are learned again, all epochs together
 LARGEST = 1e150  # products of larger numbers would overflow, and no fit takes them
 
 
@@ -279,9 +283,12 @@ def classes_of(record: Any, y: Rows, count: int) -> Rows:
 def in_order(told: Given) -> Given:
     """The rows as they were learned: once for each epoch."""
     learned, rows = int(told.record.examples), int((told.c > 0.0).sum())
-    whole = learned // rows if rows and learned % rows == 0 else 1  # of learners that do not count their passes
+    # Of learners that do not count their passes; some count rows of weight 0 as well.
+    whole = next((learned // count for count in (len(told.X), rows) if learned and learned % count == 0), 1)
     passes = int(getattr(told.record, "epochs", whole) or 1)
-    if not 1 <= passes <= 10**6:
-        raise ModelError("the number of epochs is none", where="epochs")
+    if passes < 1 or passes * rows > max(learned, rows):
+        raise ModelError(f"{passes:,} epochs of {rows:,} rows are not the {learned:,} that it learned", where="epochs")
+    if passes * told.X.size > MOST_NUMBERS:
+        raise NotImplementedError(f"{passes:,} epochs of {rows:,} rows: that is too much to learn again")
     X, y, c = (np.concatenate([v] * passes) for v in (told.X, told.y, told.c))
     return told._replace(X=X, y=y, c=c)

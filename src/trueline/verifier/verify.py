@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..errors import ModelError, TruelineError
-from .stated_claims import Check, Claims, Given, check_numbers, given
+from .stated_claims import Check, Claims, Given, Rows, check_numbers, given
 from .verify_boosting import boosting
 from .verify_components import check_components
 from .verify_densities import as_asked, density, generative
@@ -34,7 +34,9 @@ from .verify_robust import robust_line
 IN_THE_BOUND = "the rest is in the bound"  # an assumption whose failure the bound has a term for
 LINEAR = ("closed form", "objective", "reweighting")
 MISSING = ("generative", "density")  # kinds whose rows may lack values
-POLICIES = ("missing", "unseen", "formula")  # of a schema: what rows show in part only
+# Of a schema: what rows show in part only, or what no prediction uses.
+POLICIES = ("missing", "unseen", "formula", "rows", "dropped_rows", "target_kind")
+OF_COLUMNS = ("kind", "format", "observed", "missing")
 
 
 class Kind(NamedTuple):
@@ -127,7 +129,8 @@ def verify(model: Any, data: Any, *, certificate: Any = None, replay: Any = None
         with np.errstate(all="ignore"):
             kind.check(out, rows, replay) if kind.replayed else kind.check(out, rows)
             if hasattr(model, "get_params"):
-                _check_as_asked(out, problem, rows.record, model)
+                _check_takes_rows(out, model, data)
+                _check_as_asked(out, problem, rows, model)
             table = data if table is None and not isinstance(data, tuple) else table
             if problem == "objective":
                 check_inference(out, rows)
@@ -137,7 +140,7 @@ def verify(model: Any, data: Any, *, certificate: Any = None, replay: Any = None
         raise CannotBeChecked(f"there is no independent check of {unknown}", where="model") from None
     except TruelineError:
         raise
-    except (ArithmeticError, LookupError, TypeError, ValueError, AttributeError) as error:
+    except Exception as error:  # a forged model may fail in any way: that is a refusal
         raise ModelError(
             f"the model's claims cannot be recomputed from these rows ({_short(error)})", where="model"
         ) from None
@@ -157,7 +160,7 @@ def _rows(model: Any, data: Any, certificate: Any) -> Given:
         return given(model, data, certificate)
     except TruelineError:
         raise
-    except (ArithmeticError, LookupError, TypeError, ValueError, AttributeError) as error:
+    except Exception as error:
         raise ModelError(f"the model or its rows cannot be read ({_short(error)})", where="model") from None
 
 
@@ -165,12 +168,49 @@ def _short(error: Exception) -> str:
     return f"{type(error).__name__}: {error}"[:120]
 
 
-def _check_as_asked(out: Claims, problem: str, record: Any, asked: Any) -> None:
+def _check_as_asked(out: Claims, problem: str, rows: Given, asked: Any) -> None:
     """Settings that no row shows: the model has those that its estimator was asked for."""
+    record = rows.record
+    if problem in ("closed form", "objective"):
+        _check_penalty_as_asked(out, record.statistics, asked, rows.c)
     if problem == "components" and hasattr(asked, "whiten"):
         out.of_model("whiten", record.whiten, asked.whiten, bool(record.whiten) == bool(asked.whiten))
     if problem in ("generative", "density"):
         as_asked(out, record, asked)
+
+
+def _check_takes_rows(out: Claims, model: Any, data: Any) -> None:
+    """A model that refuses a row that it learned predicts something else than what is checked."""
+    X = data[0] if isinstance(data, tuple) else data
+    name = next((name for name in ("predict", "transform", "score_samples") if hasattr(model, name)), None)
+    if name is None or not isinstance(X, np.ndarray) or X.ndim != 2:
+        return
+    try:
+        getattr(model, name)(X[:1])
+    except Exception as error:
+        out.append(Check(name, "takes the rows", type(error).__name__, False, _short(error)))
+
+
+def _check_penalty_as_asked(out: Claims, statistics: dict[str, Any], asked: Any, c: Rows) -> None:
+    """Intercept, sign and strength of the penalty, or that the strength is one of those that were to be tried."""
+    said = statistics.get("objective") or statistics
+    for name in ("fit_intercept", "positive"):
+        if name in said and hasattr(asked, name):
+            own, wanted = bool(said[name]), bool(getattr(asked, name))
+            out.of_model(f"{name}, as asked", own, wanted, own == wanted)
+    if "alpha" not in said or said.get("penalty") == "none":
+        return
+    own = np.ravel(np.asarray(said["alpha"], dtype=float))
+    if hasattr(asked, "C"):
+        factors = said.get("class_factors")
+        wanted = 1.0 / (asked.C * float(c.sum()))
+        right = factors is None or not np.all(np.asarray(factors) == 1.0) or bool(abs(own[0] - wanted) <= 1e-9 * wanted)
+        out.of_model("C, as asked", float(own[0]), wanted, right, "alpha is 1/(C·rows)")
+        return
+    tried = getattr(asked, "alpha", getattr(asked, "alphas", None))
+    if tried is not None and not isinstance(tried, (str, int)) and np.ndim(tried) <= 1:
+        right = bool(np.isin(own, np.asarray(tried, dtype=float)).all())
+        out.of_model("alpha, as asked", _plain(own), _plain(tried), right)
 
 
 def problem_of(record: Any) -> str:
@@ -210,19 +250,47 @@ def _check_coverage(out: Claims) -> None:
 def stated_by(record: Any, out: Claims) -> list[tuple[str, Any]]:
     """What the certificate and the model say that no check recomputed, each under its name."""
     certificate = out.proof
-    found = [(name, getattr(certificate, name)) for name in certificate.stated()]
-    loose = [item for item in certificate.assumptions if item.name not in out.covered_assumptions]
-    found += [(f"assumption: {item.name}", "held" if item.held else "fails") for item in loose]
-    names = [field.name for field in dataclasses.fields(record)] if dataclasses.is_dataclass(record) else []
-    values = {name: getattr(record, name) for name in names if name not in ("certificate", "statistics")}
-    values |= {f"statistics.{name}": value for name, value in (getattr(record, "statistics", None) or {}).items()}
-    found += [(name, value) for name, value in values.items() if name not in out.recomputed]
+    found = [(name, getattr(certificate, name)) for name in (*certificate.stated(), *sorted(out.unsure))]
+    for item in certificate.assumptions:
+        compared = out.covered_assumptions.get(item.name, set())
+        if "held" not in compared:
+            found.append((f"assumption: {item.name}", "held" if item.held else "fails"))
+        loose = [part for part in ("worst", "limit", "remedy") if part not in compared]
+        found += [(f"{part} of the assumption: {item.name}", getattr(item, part)) for part in loose]
+    found += [(name, value) for name, value in kept_by(record).items() if name not in out.recomputed]
     if "schema" in out.recomputed:
-        found += [(f"schema.{name}", getattr(record.schema, name)) for name in POLICIES]
+        found += [(f"schema.{name}", getattr(record.schema, name, None)) for name in POLICIES]
+        columns = record.schema.columns
+        found += [
+            (f"schema.columns.{name}", [getattr(column, name, None) for column in columns]) for name in OF_COLUMNS
+        ]
         # No row shows what an expression is where no row was.
         found += [(f"derived column {name} = {expression}", expression) for name, expression in record.schema.derive]
         found += [(f"rows where {record.schema.where}", record.schema.where)]
     return [(name, _plain(value)) for name, value in found if not _says_nothing(value)]
+
+
+def kept_by(record: Any) -> dict[str, Any]:
+    """What a record keeps beside its certificate, by name: its fields, or what it writes into a file."""
+    if dataclasses.is_dataclass(record) and not isinstance(record, type):
+        kept = {field.name: getattr(record, field.name) for field in dataclasses.fields(record)}
+    else:
+        arrays, words = record.to_state() if hasattr(record, "to_state") else ({}, {})
+        kept = {_bare(name): value for name, value in (words | arrays).items()}
+    if len(kept.get("certificates", ())) == 1:
+        del kept["certificates"]  # the one that is checked
+    kept = {name: value for name, value in kept.items() if name not in ("certificate", "statistics")}
+    statistics = getattr(record, "statistics", None) or {}
+    return kept | {f"statistics.{name}": value for name, value in statistics.items()}
+
+
+def _bare(name: str) -> str:
+    """The name of an array without the numbers of its member and its head.
+
+    >>> _bare("12.table0"), _bare("class.part0.mean")
+    ('table', 'class.part0.mean')
+    """
+    return name.lstrip("0123456789.").rstrip("0123456789") or name
 
 
 def _says_nothing(value: Any) -> bool:

@@ -37,6 +37,8 @@ def check_encoding(out: Claims, record: Any, X: Rows, weights: Rows, table: Any)
     if own.shape != X.shape:
         out.of_model("schema", len(own), len(X), False, "rows that its own encoder makes of the table")
         return
+    terms = tuple(getattr(schema, "terms", record.terms))
+    out.of_model("terms", ", ".join(map(str, record.terms)), None, tuple(record.terms) == terms, "names by its schema")
     apart = np.max(np.abs(own - X), axis=0, initial=0.0)
     held = bool((apart <= room).all())
     name = None if held else str(record.terms[int(np.argmax(apart - room))])

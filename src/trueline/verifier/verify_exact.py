@@ -298,5 +298,6 @@ def _pull(sums: Sums, line: Line, solution: Solution) -> Measured:
 def _check_status(out: Claims, proven: bool, dropped: bool) -> None:
     """Proven only if it is, and degenerate just where columns were dropped."""
     status = out.proof.status
-    held = (dropped or status is not Status.DEGENERATE) and (proven or status is not Status.PROVEN)
+    few = min(out.proof.arithmetic_digits, out.proof.data_digits) < LEAST_DIGITS
+    held = (dropped or status is not Status.DEGENERATE) and ((proven and not few) or status is not Status.PROVEN)
     out.holds("status", "degenerate" if dropped else "proven" if proven else "not_proven", held)

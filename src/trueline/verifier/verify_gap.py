@@ -139,7 +139,20 @@ def _check_status(out: Claims, every: list[Measured]) -> None:
     proven = worst <= PROVEN_GAP
     if proof.status is Status.PROVEN:
         held = proven and is_finite(proof.gap) and proof.gap >= 0.0 and proof.relative_gap <= PROVEN_GAP
+    elif proof.status is Status.DEGENERATE:
+        held = any(_may_diverge(m.problem) for m in every)
     else:
-        held = proof.status in (Status.NOT_PROVEN, Status.INTERRUPTED, Status.DEGENERATE)
+        held = proof.status in (Status.NOT_PROVEN, Status.INTERRUPTED)
     note = f"relative gap {worst:.2g} found here, {PROVEN_GAP:g} allowed"
     out.holds("status", "proven" if proven else "not_proven", held, note)
+
+
+def _may_diverge(problem: Problem) -> bool:
+    """Whether the objective may have no minimum: weights that nothing holds, of a loss that falls without end.
+
+    A constant alone runs away only where one outcome is all there is.
+    """
+    if problem.loss.of_residual:
+        return False
+    alone = np.array_equal(problem.free, np.arange(len(problem.free)) < int(problem.constant))
+    return bool(problem.free.any()) and (not alone or len(np.unique(problem.loss.y)) < 2)

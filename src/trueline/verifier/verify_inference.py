@@ -55,6 +55,7 @@ def check_inference(out: Claims, given: Given) -> None:
     _check_number(out, statistics, "deviance", deviance, NEAR * abs(deviance) + lost)
     _check_number(out, statistics, "null_deviance", null, NEAR * abs(null) + lost)
     if "estimates" in statistics:
+        _check_estimates(out, statistics, fit)
         return  # columns that others make up: what is shown is another choice of coefficients
     free = _parameters(record, fit)
     dispersion = _dispersion(fit, free)
@@ -72,6 +73,15 @@ def check_inference(out: Claims, given: Given) -> None:
         _check_number(out, statistics, "null_log_likelihood", likelihood - gained, wide)
     if "covariance" in statistics:
         _check_covariance(out, statistics, fit, dispersion, float(moved.max(initial=0.0)) + blurred)
+
+
+def _check_estimates(out: Claims, statistics: dict[str, Any], fit: Fit) -> None:
+    """Another choice of coefficients is one that gives the same scores, and there is one where columns depend alone."""
+    scaled = _standardised(fit) * np.sqrt(fit.weights / fit.weights.sum())[:, None]
+    values = np.linalg.svd(scaled, compute_uv=False)
+    dependent = len(fit.y) < fit.Z.shape[1] or float(values[-1]) <= 1e-5 * float(values[0])
+    note = "where no column is made up by others there is none"
+    out.of_model("statistics.estimates", None, float(values[-1] / values[0]), dependent, note)
 
 
 def fit_of(given: Given) -> Fit | None:

@@ -52,6 +52,7 @@ def kernel_ridge(out: Claims, given: Given) -> None:
     if not 0.0 < alpha < math.inf or record.form not in ("exact", "nystrom", "random_features"):
         raise ModelError(f"alpha is {alpha} and the form {record.form!r}: no kernel ridge has these", where="model")
     model = _expansion(record, rows, target)
+    out.recomputed |= {"coef", "intercept"} | ({"points"} if record.form == "exact" else set())
     fitted = target - model.residual
     same_predictions(out, record.predict(X)[counted], fitted, model.room)
     norm = float(record.coef @ model.products @ record.coef)
@@ -85,6 +86,8 @@ def _expansion(record: Any, rows: Rows, target: Rows) -> Expansion:
     coef, constant = record.coef, float(record.intercept)
     if record.form == "exact" and not np.array_equal(record.points, rows):
         raise ModelError("the points of the expansion are not the training rows", where="model")
+    if record.form == "nystrom" and not {*map(tuple, record.points.tolist())} <= {*map(tuple, rows.tolist())}:
+        raise ModelError("the landmarks are not training rows", where="model")
     if record.form == "random_features":
         if record.phases is None or len(record.phases) != len(coef):
             raise ModelError("random features without a phase each are none", where="model")

@@ -58,7 +58,7 @@ def local_regression(out: Claims, given: Given) -> None:
     places = len(rows.y) if surface is None else len(surface.places)
     weighings = len(rows.y) * (places * (1.0 + record.settings.robust_iterations) + len(rows.y) * (surface is not None))
     out.absent("gap", "stationarity", "scale_error")
-    out.recomputed |= {"settings", "surface", "cells"}  # every fit here is made with them
+    out.recomputed |= {"surface", "cells"}  # every fit here is made with them
     if surface is not None and surface.kind == "knots":
         found = rows.Z[_lowess_knots(rows.Z[:, 0], float(record.settings.delta)), 0]
         out.of_model(

@@ -17,6 +17,7 @@ from .learner_replay import EPS, LINKED, Run
 from .stated_claims import Claims, Given, Rows, Rule, is_finite
 from .verify_regret import check_status, vectors
 
+EVERY_ROUND = "every round has weight 1, the rate is constant, features are known from the start"
 ROOM = 1e-9  # learners raise their bounds by 1e-12 of themselves; quantities beside it are sums of few terms
 
 
@@ -37,7 +38,7 @@ def check_mistakes(out: Claims, given: Given, rule: Rule, run: Run, signs: Rows)
     out.equals("radius", radius, ROOM * radius)
     uniform = bool((given.c == 1.0).all()) and rule.power == 0.0 and rule.batch == 1
     if any(len(rows) for rows in erred):
-        out.assumption("every round has weight 1", uniform)
+        out.assumption(EVERY_ROUND, uniform)
     proven = _check_bound(out, rule, erred, run, count)
     check_status(out, proven and uniform and count <= proof.bound)
 

@@ -326,6 +326,7 @@ def _check_state(out: Claims, record: Any, learner: Any, close: Any) -> None:
         apart = _apart(own.get(name, math.nan), found[name], beside.get(name))
         if not apart <= 1.0:
             lacking.append(name)
+    out.recomputed |= {*names, *lacking}
     said = f"differs in {lacking[0]}" if lacking else "the record's"
     out.append(Check("state", "the record's", said, not lacking, OWN_CODE))
 

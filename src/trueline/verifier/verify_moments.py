@@ -33,7 +33,8 @@ def check_moments(out: Claims, record: Any, sums: Sums, solutions: list[Solution
         out.of_model("statistics.integer", int(stated.sum()), int(whole.sum()), held, "columns of whole numbers")
     if "weighted" in statistics:
         equal = bool((sums.weights == 1.0).all())
-        out.of_model("statistics.weighted", statistics["weighted"], not equal, bool(statistics["weighted"]) or equal)
+        if not equal:  # weights that are all 1 may have been given
+            out.of_model("statistics.weighted", statistics["weighted"], True, bool(statistics["weighted"]))
     if "rss" in statistics:
         _check_residuals(out, record, sums, solutions)
     if "part.products" in statistics:

@@ -83,6 +83,7 @@ def check_recursive(out: Claims, given: Given) -> None:
     check_fixed(out, [stream], [np.zeros(Z.shape[1])])
     check_against(out)
     held = _check_bound(out, settings, run, stream)
+    out.recomputed |= {"w", "P"}
     out.assumption("nothing is forgotten", settings.forgetting == 1.0, settings.forgetting)
     check_status(out, held and settings.forgetting == 1.0 and loss.value <= out.proof.bound + loss.room)
 

@@ -10,13 +10,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..certificates.regret import BEST_FIXED, BEST_MEMBER
+from ..certificates.regret import BEST_FIXED, BEST_MEMBER, RISK_ASSUMPTIONS
 from .learner_bounds import Bound, Line
 from .learner_replay import EPS, LINKED, LOG_LINK, spread
 from .stated_claims import Check, Claims, Rows, Rule, is_finite
 from .verify_comparators import Fixed, Stream, is_allowed, least_loss, loss_of_fixed
 
 RELATIVE = 1e-6  # a stated loss is the best one when no weights lose less by more than this share of it …
+KAPPA = ("κ = η·R²/4 < 1", "κ = η·max c‖x‖² < 1")
 OF_CONSTANT = 1e-9  # … and this share of what the best constant loses
 
 
@@ -144,8 +145,8 @@ def check_kappa(out: Claims, lines: list[Line]) -> None:
     """The worst κ that the certificate states is the rows'."""
     kappas = [kappa for line in lines if (kappa := line.kappa()) is not None]
     for item in out.proof.assumptions:
-        if item.name.startswith("κ"):
-            out.covered_assumptions.add(item.name)
+        if item.name in KAPPA:
+            out.covered_assumptions[item.name] = {"held", "worst"}
             worst = max(kappas, default=None)  # type: ignore[type-var]
             room = 16.0 * lines[0].stream.Z.shape[1] * EPS * (worst or 0.0)
             right = worst is not None and is_finite(item.worst) and any(abs(item.worst - k) <= room for k in kappas)
@@ -271,6 +272,6 @@ def check_risk(out: Claims, record: Any, lines: list[Line], c: Rows) -> bool:
     )
     once = int(getattr(record, "epochs", 1) or 1) == 1
     equal = bool((c == 1.0).all())
-    for name, found in (("losses lie in [0, B]", within), ("one pass", once), ("rows have weight 1", equal)):
+    for name, found in zip(RISK_ASSUMPTIONS[:3], (within, once, equal), strict=True):
         out.assumption(name, found)
     return within and once and equal

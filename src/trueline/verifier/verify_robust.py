@@ -124,6 +124,7 @@ class Line:
 
 def _predictions(out: Claims, record: Any, X: Rows) -> None:
     coef, constant = np.ravel(record.coef).astype(float), float(record.intercept)
+    out.recomputed |= {"coef", "intercept", "link"}
     same_predictions(out, record.predict(X), X @ coef + constant, score_room(X, coef, constant))
 
 

@@ -53,9 +53,11 @@ def _unknown(value: Any) -> bool:
 def _nearest(out: Claims, name: str, found: list[tuple[float, float]]) -> None:
     """The claim against the nearest of what was found, each with its room."""
     claimed = getattr(out.proof, name)
-    if not is_finite(claimed):
+    if not is_finite(claimed) or claimed < 0.0:
         return out.holds(name, found[0][0], False)
     value, room = min(found, key=lambda one: abs(claimed - one[0]) - one[1])
+    if not room <= 0.1 * abs(value):
+        out.unsure.add(name)
     return out.equals(name, value, room)
 
 
