@@ -98,6 +98,13 @@ def test_standard_errors_are_hubers_first_form(stackloss, psi):
 
 
 @pytest.mark.parametrize("name", ALL)
+def test_rho_of_a_small_residual_is_half_its_square(name):
+    """An S-estimate begun at a scale that is far too large would take a ρ of 0 for a line through the rows."""
+    u = 10.0 ** -np.arange(4.0, 150.0)
+    np.testing.assert_allclose(psi_named(name).rho(u), 0.5 * u * u, rtol=1e-8)
+
+
+@pytest.mark.parametrize("name", ALL)
 def test_psi_is_the_slope_of_rho_and_bounds_hold(name):
     part = psi_named(name)
     u = np.linspace(-12, 12, 4001)

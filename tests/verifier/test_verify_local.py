@@ -40,6 +40,14 @@ def test_honest_smoothers_verify_and_are_proven(settings, columns):
     assert "robust" not in dict(found.stated)  # repeated from the first fit
 
 
+def test_small_weights_do_not_limit_the_degrees_of_freedom():
+    """A row has up to one of them whatever its weight: where rounding decides, their number is all that is known."""
+    A, w = RNG.normal(size=(11, 35)), 0.2 + 0.5 * RNG.random(11)
+    model = fitted(tl.LocalRegression(fraction=0.7, surface="exact"), A, Y[:11], w)
+    assert model.certificate_.degrees_of_freedom > w.sum()
+    assert not failures(model, (A, Y[:11], w))
+
+
 @pytest.mark.parametrize(
     "rows",
     [

@@ -373,3 +373,44 @@ def test_streams_that_once_raised_an_alarm(seed, k, hostile):
     make, target = KINDS[k]
     rows = honest.draw(np.random.default_rng([seed, k, hostile]), target, hostile, weighted=True)
     assert not failed(learned(make, "fit", *rows), rows if rows.weights is not None else rows[:2])
+
+
+DRAWN: list[tuple[Any, str]] = [
+    (tl.WidrowHoff(0.01), "number"), (tl.WidrowHoff(), "number"), (tl.WidrowHoff(0.01, average=True), "number"),
+    (tl.RecursiveLeastSquares(), "number"), (Regressor(), "number"), (Classifier(), "three"), (tl.Perceptron(), "two"),
+    (tl.KernelPerceptron(), "two"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("order", ["shuffled", "uniform"])
+@pytest.mark.parametrize(("make", "target"), DRAWN, ids=named)
+def test_rows_in_an_order_that_the_learner_drew_are_replayed_in_it(make, target, order, tmp_path):
+    y = TARGETS[target]
+    for seed in (3, None, np.random.RandomState(1)):
+        learner = copy.deepcopy(make).set_params(order=order, epochs=2, random_state=seed).fit(X, y)
+        learner.save(tmp_path / "m.tl")
+        assert failed(learner, (X, y)) == failed(tl.load(tmp_path / "m.tl"), (X, y)) == set()
+    for drawn in (None, (order, 4), ("sorted", 1), (order, -1), (order, "x")):
+        learner.record_.drawn = drawn
+        assert failed(learner, (X, y)), drawn
+
+
+def test_a_bound_of_several_classes_names_its_comparators():
+    """Where more columns than rows share one total, other comparators than the learner's give worse bounds."""
+    A, y = np.random.default_rng(2).normal(size=(16, 32)), np.arange(16) % 3
+    for rate in (0.1, "auto"):
+        learner = Classifier(geometry="signed", rate=rate).fit(A, y)
+        assert failed(learner, (A, y)) == set()
+    proof = Classifier(geometry="signed", rate=0.1).fit(A, y).certificate_
+    assert np.shape(proof.bound_comparator) == (3, 33)
+
+
+@pytest.mark.parametrize("seed", [37, 48])
+def test_a_rate_that_leaps_between_corners_is_known_by_its_exponents(seed):
+    """Copies of such a member end at one corner, and so hide how far their exponents are apart."""
+    rng = np.random.default_rng(seed)
+    A = np.round(100.0 * rng.dirichlet(np.ones(4), 250), 1)
+    y = np.round(0.3 * A @ rng.normal(size=4) + 5.0 * rng.normal(size=250))
+    c = rng.integers(0, 3, 250).astype(float)
+    learner = learned(Regressor(geometry="signed"), "fit", A, y, c)
+    assert failed(learner, (A, y, c)) == set()

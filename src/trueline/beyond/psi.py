@@ -48,8 +48,8 @@ class Bisquare(NamedTuple):
         return True
 
     def rho(self, u: np.ndarray) -> np.ndarray:
-        left = 1.0 - np.minimum((u / self.c) ** 2, 1.0)
-        return self.c**2 / 6.0 * (1.0 - left**3)
+        t = np.minimum((u / self.c) ** 2, 1.0)
+        return self.c**2 / 6.0 * t * (3.0 - t * (3.0 - t))  # 1 − (1 − t)³, and no 0 where u is small
 
     def psi(self, u: np.ndarray) -> np.ndarray:
         return u * self.weight(u)
@@ -104,7 +104,7 @@ class Andrews(NamedTuple):
         return True
 
     def rho(self, u: np.ndarray) -> np.ndarray:
-        return self.a**2 * (1.0 - np.cos(np.minimum(np.abs(u) / self.a, np.pi)))
+        return 2.0 * self.a**2 * np.sin(0.5 * np.minimum(np.abs(u) / self.a, np.pi)) ** 2
 
     def psi(self, u: np.ndarray) -> np.ndarray:
         return self.a * np.sin(np.clip(u / self.a, -np.pi, np.pi))

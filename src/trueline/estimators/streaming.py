@@ -6,7 +6,7 @@ import contextlib
 import re
 import sys
 from collections.abc import Iterator
-from numbers import Real
+from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
@@ -24,7 +24,8 @@ from .loading import Saved
 from .parameters import unknown_of_one
 from .sources import check_source_options, paired
 
-ORDERS = ("in_order", "cyclic", "uniform", "shuffled")
+DRAWN = ("uniform", "shuffled")
+ORDERS = ("in_order", "cyclic", *DRAWN)
 LONG = 1e6  # entries from which a fit on a terminal is learned in pieces, so that a bar can be shown
 
 
@@ -78,6 +79,16 @@ def _integral(value: Any) -> bool:
     return hasattr(value, "__index__") or (isinstance(value, float) and value.is_integer())
 
 
+def orders_of(drawn: tuple[str, int] | None, n: int, epochs: int) -> Iterator[np.ndarray | None]:
+    """The rows of each epoch by their numbers; None where they come as they are."""
+    rng = None if drawn is None else np.random.RandomState(drawn[1])
+    for _ in range(epochs):
+        if rng is None:
+            yield None
+        else:
+            yield rng.permutation(n) if drawn and drawn[0] == "shuffled" else rng.randint(0, n, size=n)
+
+
 class Streaming(Saved, BaseEstimator):
     """Base of the online estimators; a subclass says how to make the record, and maps its targets to numbers."""
 
@@ -123,7 +134,8 @@ class Streaming(Saved, BaseEstimator):
         codes = self._code(y)
         self._start(X.shape[1])
         epochs = self._whole("epochs", getattr(self, "epochs", 1))
-        for k, order in enumerate(self._orders(len(codes), epochs)):
+        self.record_.drawn = self._drawn()
+        for k, order in enumerate(orders_of(self.record_.drawn, len(codes), epochs)):
             title = type(self).__name__ + (f", epoch {k + 1} of {epochs}" if epochs > 1 else "")
             self._learn(X, codes, weights, order, title)
         if isinstance(self.record_, OnlineModel):
@@ -184,18 +196,15 @@ class Streaming(Saved, BaseEstimator):
         else:
             self.record_.learn(X, y, weights, order=order)
 
-    def _orders(self, n: int, epochs: int) -> Iterator[np.ndarray | None]:
-        order = getattr(self, "order", "in_order")
+    def _drawn(self) -> tuple[str, int] | None:
+        """How the order of rows is drawn, and the seed, which the record keeps: a replay needs both."""
+        order, seed = getattr(self, "order", "in_order"), getattr(self, "random_state", None)
         if order not in ORDERS:
             raise UsageError(f"there is no order named {order!r}{nearest(str(order), ORDERS)}", where="order")
-        rng = check_random_state(getattr(self, "random_state", None))
-        for _ in range(epochs):
-            if order == "uniform":
-                yield rng.randint(0, n, size=n)
-            elif order == "shuffled":
-                yield rng.permutation(n)
-            else:
-                yield None
+        if order not in DRAWN:
+            return None
+        drawn = seed if isinstance(seed, Integral) else check_random_state(seed).randint(2**31 - 1)
+        return order, int(drawn)
 
     def _arrays(self, X: Any, y: Any, reset: bool) -> tuple[Any, np.ndarray]:
         """X is not searched for NaN here: the engine meets it for nothing."""
@@ -331,7 +340,8 @@ class Streaming(Saved, BaseEstimator):
             self.feature_names_in_ = np.array(names, dtype=object)
 
     def _aside(self) -> dict[str, Any]:
-        return {"only_ones": True} if "_only_ones" in self.__dict__ else {}
+        told = {"only_ones": True} if "_only_ones" in self.__dict__ else {}
+        return told | {"drawn": drawn} if (drawn := getattr(self._fitted(), "drawn", None)) else told
 
     def _recall(self, meta: dict[str, Any]) -> None:
         if meta.get("only_ones"):

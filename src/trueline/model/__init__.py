@@ -50,11 +50,11 @@ def restore(
     made = record_class(kind, where=where)
     try:
         check_arrays(made.declared(arrays, meta), arrays, where)
-        return (
-            made.from_state(arrays, meta, parts)
-            if getattr(made, "takes_parts", False)
-            else made.from_state(arrays, meta)
-        )
+        takes_parts = getattr(made, "takes_parts", False)
+        record = made.from_state(arrays, meta, parts) if takes_parts else made.from_state(arrays, meta)
+        if "drawn" in meta:
+            record.drawn = tuple(meta["drawn"])  # how a learner drew the order of its rows, and the seed
+        return record
     except TruelineError as error:
         if isinstance(error, ModelError):
             raise

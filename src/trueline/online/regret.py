@@ -144,6 +144,7 @@ def joined(proofs: list[Any]) -> Certificate:
         if isinstance(worst, StreamCertificate)
         else {}
     )
+    at = [p.bound_comparator for p in proofs]
     return made(
         status=bound_status(suffered, bound, worst.assumptions),
         assumptions=worst.assumptions,
@@ -151,6 +152,7 @@ def joined(proofs: list[Any]) -> Certificate:
         examples=proofs[0].examples,
         loss=suffered,
         bound=bound,
+        bound_comparator=None if any(u is None for u in at) else np.array(at),
         **against(sum_of_least([Least(None, p.best_fixed_loss, p.best_fixed_lower_bound) for p in proofs]), suffered),
         theorem=f"{worst.theorem}; one against the rest, summed over {len(proofs)} classes",
         **extra,

@@ -1,6 +1,6 @@
 """Products and linear systems without rounding: whole numbers, then 120 decimal digits.
 
-A column of float64 numbers is a sum of slices K·2^unit with whole numbers |K| ≤ 2²⁰. Products of slices over 4,096 rows
+A column of float64 numbers is a sum of slices K·2^unit with whole numbers |K| ≤ 2²⁰. Products of slices over 2,048 rows
 are whole numbers below 2⁵³, so float64 forms them exactly, in any order; what is added beyond that are Python's whole
 numbers.
 
@@ -26,9 +26,9 @@ NEAR = 1e-5  # an entry of the inverse's diagonal, which is at least 1, is found
 DIGITS = Decimal("1e-60")
 DEPENDENT = Decimal("1e-40")  # of its square: what is left of a column that the columns before it make up
 BITS = 20  # of a slice
-ROWS = 4096  # 2·20 bits of a product and 12 of their number are within the 53 of float64
+ROWS = 2048  # 2·20 bits of a product and 11 of their number are within the 53 of float64
 SLICES = 130  # from 2¹⁰²⁴ to 2⁻¹⁰⁷⁴ there are 105
-BLOCKS = 512  # partial sums that int64 takes before they become Python's numbers
+BLOCKS = 1024  # partial sums that int64 takes before they become Python's numbers
 decimals = np.vectorize(Decimal, otypes=[object])
 
 
@@ -42,7 +42,8 @@ def slices_of(block: Rows, top: Rows) -> list[Rows]:
     found = list[Rows]()
     while rest.any() or not found:
         found.append(np.rint(rest))
-        rest = (rest - found[-1]) * 2.0**BITS
+        rest -= found[-1]
+        rest *= 2.0**BITS
         _check_end(found)
     return found
 
@@ -65,27 +66,27 @@ def _check_end(found: list[Rows]) -> None:
 
 def exponents_of(Z: Rows) -> Rows:
     """For each column the least power of 2 above all of its entries."""
-    return np.asarray(np.frexp(np.max(np.abs(Z), axis=0, initial=0.0))[1], dtype=int)
+    largest = np.maximum(Z.max(axis=0, initial=0.0), -Z.min(axis=0, initial=0.0))
+    return np.asarray(np.frexp(largest)[1], dtype=int)
 
 
 def exact_products(A: Rows, B: Rows) -> tuple[Rows, Rows]:
     """AᵀB with no rounding at all: Python's whole numbers, and the powers of 2 that are their units."""
-    left_top, right_top = exponents_of(A), exponents_of(B)
+    left_top = exponents_of(A)
+    right_top = left_top if A is B else exponents_of(B)
     shape = (A.shape[1], B.shape[1])
     total: dict[int, Rows] = {}
-    partial: dict[int, Rows] = {}
+    partial: dict[tuple[int, int], Rows] = {}  # by the numbers of slices
     for number, start in enumerate(range(0, len(A), ROWS)):
         left = slices_of(A[start : start + ROWS], left_top)
         right = left if A is B else slices_of(B[start : start + ROWS], right_top)
         K = np.hstack(left)
         product = K.T @ (K if A is B else np.hstack(right))  # of one array with itself: half of the work
-        for p in range(len(left)):
-            for q in range(len(right)):
-                part = product[p * shape[0] : (p + 1) * shape[0], q * shape[1] : (q + 1) * shape[1]].astype(np.int64)
-                partial[p + q] = partial[p + q] + part if p + q in partial else part
+        slices = (len(left), len(right))
+        partial[slices] = partial.get(slices, 0) + product.astype(np.int64)
         if number % BLOCKS == BLOCKS - 1:
-            _gather(total, partial)
-    _gather(total, partial)
+            _gather(total, partial, shape)
+    _gather(total, partial, shape)
     most = max(total, default=0)
     whole = np.zeros(shape, dtype=object)
     for size in range(most + 1):  # Horner's rule: 20 bits from one size to the next
@@ -94,9 +95,13 @@ def exact_products(A: Rows, B: Rows) -> tuple[Rows, Rows]:
     return whole, units.astype(object)
 
 
-def _gather(total: dict[int, Rows], partial: dict[int, Rows]) -> None:
-    for size, part in partial.items():
-        total[size] = total.get(size, 0) + part.astype(object)
+def _gather(total: dict[int, Rows], partial: dict[tuple[int, int], Rows], shape: tuple[int, int]) -> None:
+    """Products of slices p and q have the size p + q."""
+    for (left, right), product in partial.items():
+        parts = product.reshape(left, shape[0], right, shape[1]).astype(object)
+        for p in range(left):
+            for q in range(right):
+                total[p + q] = total.get(p + q, 0) + parts[p, :, q]
     partial.clear()
 
 

@@ -57,6 +57,9 @@ class Run(NamedTuple):
     dead: Rows  # lines that left the range of numbers
     unsure: tuple[tuple[int, int], ...]  # (row, line) whose slope hangs on rounding
     candidates: tuple[Candidate, ...]
+    hidden: (
+        Rows  # how far weights may be apart that share one total, by their exponents: near a corner they do not show it
+    )
 
 
 def losses_at(rule: Rule, scores: Rows, targets: Rows) -> tuple[Rows, Rows, Rows]:
@@ -334,8 +337,23 @@ class Replay:
         return Run(
             self.scores, self.shares, weights, mean, self.path[0], self.start[0], self.totals["loss"], self.totals["step"],
             self.totals["start"], self.largest, self.totals["excess"], self.memory, self.low, self.high, self.longest,
-            self.farthest, self.dead, tuple(self.unsure), candidates,
+            self.farthest, self.dead, tuple(self.unsure), candidates, self.apart_by_exponents(),
         )  # fmt: skip
+
+    def apart_by_exponents(self) -> Rows:
+        """Exponents that are known to ±δ know a weight to a factor of e^2δ, and at most to all of the total, of either sign."""
+        if self.rule.geometry not in LINKED:
+            return np.zeros_like(self.theta[0])
+        signed = self.rule.geometry == "signed"
+        used, total = self.theta[0, :, self.first :], self.rule.parameter if signed else 1.0
+        sizes = np.logaddexp(used, -used) if signed else used
+        shares = np.exp(sizes - np.logaddexp.reduce(sizes, axis=-1, keepdims=True))
+        delta = spread(self.theta[..., self.first :]).max(axis=-1, keepdims=True, initial=0.0)
+        room = np.zeros_like(self.theta[0])
+        room[:, self.first :] = total * np.minimum(
+            2.0 if signed else 1.0, shares * np.expm1(np.minimum(2.0 * delta, 700.0))
+        )
+        return room
 
 
 def implicit_slope(rule: Rule, scores: Rows, slope: Rows, t: Rows, gain: Rows) -> tuple[Rows, Rows]:

@@ -27,6 +27,7 @@ class Sums(NamedTuple):
     weights: Rows
     constants: int
     products: Rows
+    whole: Rows  # of which columns and targets every entry is a whole number
 
     @property
     def target(self) -> int:
@@ -98,7 +99,13 @@ def sums_of(given: Given, constants: int) -> Sums:
     Y = given.y.astype(float).reshape(len(given.y), -1)[counted]
     with localcontext(PRECISION):
         products = gram(np.column_stack([np.ones(len(X)), X, Y]), weights)
-    return Sums(X, Y, weights, constants, products)
+    whole = np.array([_is_whole(column) for column in (*X.T, *Y.T)])
+    return Sums(X, Y, weights, constants, products, whole)
+
+
+def _is_whole(column: Rows) -> bool:
+    """Whether every entry is a whole number; the first entries mostly tell that one is not."""
+    return all(bool((part == np.rint(part)).all()) for part in (column[:64], column[64:]))
 
 
 def lines_of(record: Any, sums: Sums, dropped: list[int], ridges: Rows, bounded: bool) -> list[Line]:

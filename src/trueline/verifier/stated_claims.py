@@ -205,8 +205,10 @@ def check_numbers(told: Given, *, missing: bool = False) -> None:
     for name, values in (("X", told.X), ("y", told.y)):
         if values.dtype.kind not in "fiu":
             continue
-        sizes = np.abs(values[told.c > 0], dtype=float)
-        if not ((sizes <= LARGEST) | (np.isnan(sizes) & missing)).all():
+        counted = values if (told.c > 0).all() else values[told.c > 0]
+        if missing:
+            counted = counted[~np.isnan(counted)]
+        if counted.size and not (counted.min() >= -LARGEST and counted.max() <= LARGEST):  # neither is true of NaN
             raise DataError(f"{name} holds NaN, infinity or numbers beyond 1e150; give the training rows", where=name)
 
 
@@ -290,5 +292,22 @@ def in_order(told: Given) -> Given:
         raise ModelError(f"{passes:,} epochs of {rows:,} rows are not the {learned:,} that it learned", where="epochs")
     if passes * told.X.size > MOST_NUMBERS:
         raise NotImplementedError(f"{passes:,} epochs of {rows:,} rows: that is too much to learn again")
-    X, y, c = (np.concatenate([v] * passes) for v in (told.X, told.y, told.c))
+    order = drawn_order(told.record, len(told.c), passes)
+    X, y, c = (v[order] for v in (told.X, told.y, told.c))
     return told._replace(X=X, y=y, c=c)
+
+
+def drawn_order(record: Any, n: int, passes: int) -> Rows:
+    """The numbers of the rows as they were learned: as they are, or in the order that the record's seed draws."""
+    drawn = getattr(record, "drawn", None)
+    if drawn is None:
+        return np.tile(np.arange(n), passes)
+    try:
+        (how, seed), draw = (
+            drawn,
+            {"shuffled": lambda rng: rng.permutation(n), "uniform": lambda rng: rng.randint(0, n, n)},
+        )
+        rng = np.random.RandomState(seed)  # whose stream NumPy keeps the same in all versions
+        return np.concatenate([draw[how](rng) for _ in range(passes)])
+    except (TypeError, ValueError, KeyError):
+        raise ModelError(f"no order of rows is drawn by {drawn!r}", where="drawn") from None

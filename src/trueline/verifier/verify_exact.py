@@ -191,7 +191,7 @@ def _ridge_rounding(sums: Sums, line: Line, solution: Solution) -> Rows:
     own = np.abs(solution.inverse) @ (4.0 * UNIT * line.ridge * np.abs(solution.best[sums.constants :].astype(float)))
     if not sums.constants:
         return own
-    centre = np.abs(sums.weights @ sums.X[:, line.columns]) / sums.weights.sum()
+    centre = np.abs((sums.products[0, solution.rows[1:]] / sums.products[0, 0]).astype(float))
     return np.r_[centre @ own, own]
 
 
@@ -203,15 +203,14 @@ def _data_digits(sums: Sums, line: Line, solution: Solution) -> float:
     """
     first, n, V = sums.constants, len(sums.X), solution.inverse
     best = solution.best.astype(float)
-    X, y, weights = sums.X[:, line.columns], sums.Y[:, line.place], sums.weights
-    whole = [bool((column == np.rint(column)).all()) for column in (*X.T, y)]
+    whole = sums.whole[[*line.columns, sums.target - 1 + line.place]]
     raw = sums.raw_lengths([*solution.rows[first:], sums.target + line.place])
     part = np.where(whole, 0.0, (UNIT * raw) ** 2)
     lever = np.vstack([solution.constant[None, 1:], V]) if first else V
     spread = np.maximum(np.r_[solution.constant[:first] + 1.0 / n, np.diag(V)], 0.0)
     moved = np.sqrt(spread * (part[-1] + part[:-1] @ best[first:] ** 2) / n)
     moved = moved + np.sqrt(lever**2 @ part[:-1] * solution.residual_squares / n)
-    reach = np.r_[math.sqrt(weights.sum()), raw[:-1]][1 - first :]
+    reach = np.r_[math.sqrt(sums.weights.sum()), raw[:-1]][1 - first :]
     gone = (np.abs(best) <= 4.1 * moved) & (moved * reach <= 8.2 * UNIT * raw[-1])
     counted = ~gone & (np.abs(best) * reach > 2.0**-200 * raw[-1])  # what is left of 0 in 120 digits is 0
     lost = moved[counted] / np.abs(best[counted]) + UNIT

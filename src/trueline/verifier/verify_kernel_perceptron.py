@@ -20,7 +20,7 @@ from ..certificates.certificate import Status
 from ..errors import ModelError
 from .agreement import EPS, same_predictions, same_status
 from .kernel_matrices import is_inner_product, kernel_matrix
-from .stated_claims import Claims, Given, Rows, classes_of, is_finite
+from .stated_claims import Claims, Given, Rows, classes_of, drawn_order, is_finite
 
 ROUNDED_UP = 2e-12  # learners raise their bounds by 1e-12 of themselves
 MOST_ROUNDS = 10**8
@@ -60,9 +60,8 @@ def kernel_perceptron(out: Claims, given: Given) -> None:
         out.covered |= set(proof.checked)
         return
     targets = [np.where(index == k, 1.0, -1.0) for k in ((1,) if len(heads) == 1 else range(len(heads)))]
-    runs = [
-        replayed(record, head, X, target, passes, extra) for head, target in zip(heads, targets, strict=True)
-    ]  # fmt: skip
+    order = drawn_order(record, len(X), passes)
+    runs = [replayed(record, head, X, target, order, extra) for head, target in zip(heads, targets, strict=True)]
     for number, (head, run) in enumerate(zip(heads, runs, strict=True)):
         _check_state(out, number, head, run, X, record.budget)
     scores, room = (np.column_stack([getattr(run, name) for run in runs]) for name in ("scores", "room"))
@@ -85,7 +84,7 @@ def _passes(out: Claims, record: Any, proof: Any, n: int) -> int:
     return int(examples) // n if whole else 0
 
 
-def replayed(record: Any, head: Any, X: Rows, target: Rows, passes: int, extra: float) -> Replay:
+def replayed(record: Any, head: Any, X: Rows, target: Rows, order: Rows, extra: float) -> Replay:
     """All rounds in order, with the scores of all rows kept up to date: a row that joins or leaves changes each of them."""
     n, budget = len(X), record.budget or math.inf
     scores, sizes, blur = np.zeros(n), np.zeros(n), np.zeros(n)
@@ -102,8 +101,7 @@ def replayed(record: Any, head: Any, X: Rows, target: Rows, passes: int, extra: 
         # Radial kernels are computed from differences on both sides, others from x·z.
         blur[:] += joins * 2.0 * (own if getattr(record.shape, "radial", False) else other) + 4.0 * EPS * np.abs(scores)
 
-    for turn in range(passes * n):
-        i = turn % n
+    for i in order.tolist():
         room = float(blur[i]) + 2.0 * (len(held) + 4) * EPS * float(max(sizes[i], 0.0))
         margin = float(target[i] * scores[i])
         loss, loss_room = loss + max(0.0, -margin), loss_room + room + 2.0 * EPS * loss

@@ -307,7 +307,7 @@ def _check_figures(out: Claims, record: Any, rows: LocalRows, robust: Rows, at: 
     objective = float(counts @ residual**2)
     objective_room = float(_times(counts, 2.0 * np.abs(residual) * blur + blur**2).sum()) + 2.0 * sums * objective
     _equals_if_known(out, "objective", objective, objective_room, math.inf)
-    _equals_if_known(out, "degrees_of_freedom", trace, trace_room, W)
+    _equals_if_known(out, "degrees_of_freedom", trace, trace_room, n * (1.0 + sums))  # each row has from 0 to 1 of them
     _figure(out, record, "trace", trace, trace_room)
     free = left > NO_FREEDOM * W
     if abs(left - NO_FREEDOM * W) <= left_room:  # rounding decides: either is true to it

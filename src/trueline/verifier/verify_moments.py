@@ -27,10 +27,9 @@ def check_moments(out: Claims, record: Any, sums: Sums, solutions: list[Solution
     if "n" in statistics:
         out.of_model("statistics.n", statistics["n"], n, statistics["n"] == n, "rows that count")
     if "integer" in statistics:
-        whole = (np.column_stack([sums.X, sums.Y]) == np.rint(np.column_stack([sums.X, sums.Y]))).all(axis=0)
         stated = np.asarray(statistics["integer"]).astype(bool)
-        held = stated.shape == whole.shape and bool((stated <= whole).all())
-        out.of_model("statistics.integer", int(stated.sum()), int(whole.sum()), held, "columns of whole numbers")
+        held = stated.shape == sums.whole.shape and bool((stated <= sums.whole).all())
+        out.of_model("statistics.integer", int(stated.sum()), int(sums.whole.sum()), held, "columns of whole numbers")
     if "weighted" in statistics:
         equal = bool((sums.weights == 1.0).all())
         if not equal:  # weights that are all 1 may have been given

@@ -139,7 +139,8 @@ def rho(name: str, constants: tuple[float, ...], u: Rows) -> Rows:
     if name == "huber":
         return np.where(size <= c, 0.5 * u * u, c * (size - 0.5 * c))
     if name == "bisquare":
-        return c * c / 6.0 * (1.0 - np.maximum(1.0 - (u / c) ** 2, 0.0) ** 3)
+        t = np.minimum((u / c) ** 2, 1.0)
+        return c * c / 6.0 * t * (3.0 - 3.0 * t + t * t)  # 1 − (1 − t)³, whose difference would lose small t
     if name == "andrews":
         return 2.0 * c * c * np.sin(0.5 * np.minimum(size / c, math.pi)) ** 2
     if name == "cauchy":
