@@ -203,7 +203,7 @@ def told(entry: Entry, file: File, stated: tuple[str, ...]) -> bool:
         number = next(key for key in reversed(entry.path) if isinstance(key, int))
         name = proof["assumptions"][number]["name"]
         return f"{path[2]} of the assumption: {name}" in stated or f"assumption: {name}" in stated
-    path = path[1:] if path[0] == "certificate" else path
+    path = path[1:] if path[0] == "certificate" and len(path) > 1 else path
     return any(".".join(path[:k]) in stated for k in range(1, len(path) + 1))
 
 

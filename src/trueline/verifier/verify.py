@@ -114,7 +114,21 @@ def verify(model: Any, data: Any, *, certificate: Any = None, replay: Any = None
     >>> tl.verify(tl.LinearRegression().fit(X, y), (X, y)).ok
     True
     """
-    rows = _rows(model, data, certificate)
+    try:
+        with np.errstate(all="ignore"):
+            return _verified(model, data, certificate, replay, table)
+    except NotImplementedError as unknown:
+        raise CannotBeChecked(f"there is no independent check of {unknown}", where="model") from None
+    except TruelineError:
+        raise
+    except Exception as error:  # a forged model may fail in any way: that is a refusal
+        raise ModelError(
+            f"the model's claims cannot be recomputed from these rows ({_short(error)})", where="model"
+        ) from None
+
+
+def _verified(model: Any, data: Any, certificate: Any, replay: Any, table: Any) -> Verification:
+    rows = given(model, data, certificate)
     problem = problem_of(rows.record)
     kind = KINDS[problem]
     if rows.proof.kind not in kind.certificates:
@@ -125,25 +139,15 @@ def verify(model: Any, data: Any, *, certificate: Any = None, replay: Any = None
         )
     check_numbers(rows, missing=problem in MISSING)
     out = Claims(rows.proof)
-    try:
-        with np.errstate(all="ignore"):
-            kind.check(out, rows, replay) if kind.replayed else kind.check(out, rows)
-            if hasattr(model, "get_params"):
-                _check_takes_rows(out, model, data)
-                _check_as_asked(out, problem, rows, model)
-            table = data if table is None and not isinstance(data, tuple) else table
-            if problem == "objective":
-                check_inference(out, rows)
-            if problem in LINEAR and table is not None:
-                check_encoding(out, rows.record, rows.X, rows.c, table)
-    except NotImplementedError as unknown:
-        raise CannotBeChecked(f"there is no independent check of {unknown}", where="model") from None
-    except TruelineError:
-        raise
-    except Exception as error:  # a forged model may fail in any way: that is a refusal
-        raise ModelError(
-            f"the model's claims cannot be recomputed from these rows ({_short(error)})", where="model"
-        ) from None
+    kind.check(out, rows, replay) if kind.replayed else kind.check(out, rows)
+    if hasattr(model, "get_params"):
+        _check_takes_rows(out, model, data)
+        _check_as_asked(out, problem, rows, model)
+    table = data if table is None and not isinstance(data, tuple) else table
+    if problem == "objective":
+        check_inference(out, rows)
+    if problem in LINEAR and table is not None:
+        check_encoding(out, rows.record, rows.X, rows.c, table)
     _check_assumptions(out)
     _check_coverage(out)
     return Verification(rows.proof.kind, tuple(out), tuple(_asked(model) + stated_by(rows.record, out)))
@@ -152,16 +156,6 @@ def verify(model: Any, data: Any, *, certificate: Any = None, replay: Any = None
 def _asked(model: Any) -> list[tuple[str, Any]]:
     """The parameters of an estimator: what a further fit would be asked for, not what this one did."""
     return [("parameters of the estimator", len(model.get_params(deep=False)))] if hasattr(model, "get_params") else []
-
-
-def _rows(model: Any, data: Any, certificate: Any) -> Given:
-    """The model's certificate and the rows; a certificate is computed where a model keeps only what it follows from."""
-    try:
-        return given(model, data, certificate)
-    except TruelineError:
-        raise
-    except Exception as error:
-        raise ModelError(f"the model or its rows cannot be read ({_short(error)})", where="model") from None
 
 
 def _short(error: Exception) -> str:
@@ -279,7 +273,8 @@ def kept_by(record: Any) -> dict[str, Any]:
         kept = {_bare(name): value for name, value in (words | arrays).items()}
     if len(kept.get("certificates", ())) == 1:
         del kept["certificates"]  # the one that is checked
-    kept = {name: value for name, value in kept.items() if name not in ("certificate", "statistics")}
+    own = () if isinstance(kept.get("certificate"), bool) else ("certificate",)  # of some it says whether to keep sums
+    kept = {name: value for name, value in kept.items() if name not in (*own, "statistics")}
     statistics = getattr(record, "statistics", None) or {}
     return kept | {f"statistics.{name}": value for name, value in statistics.items()}
 

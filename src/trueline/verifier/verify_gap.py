@@ -140,19 +140,30 @@ def _check_status(out: Claims, every: list[Measured]) -> None:
     if proof.status is Status.PROVEN:
         held = proven and is_finite(proof.gap) and proof.gap >= 0.0 and proof.relative_gap <= PROVEN_GAP
     elif proof.status is Status.DEGENERATE:
-        held = any(_may_diverge(m.problem) for m in every)
+        held = any(_may_diverge(m) for m in every)
     else:
         held = proof.status in (Status.NOT_PROVEN, Status.INTERRUPTED)
     note = f"relative gap {worst:.2g} found here, {PROVEN_GAP:g} allowed"
     out.holds("status", "proven" if proven else "not_proven", held, note)
 
 
-def _may_diverge(problem: Problem) -> bool:
+def _may_diverge(m: Measured) -> bool:
     """Whether the objective may have no minimum: weights that nothing holds, of a loss that falls without end.
 
-    A constant alone runs away only where one outcome is all there is.
+    A loss with |V‴| ≤ V″ has one where √(gᵀH⁻¹g) times the longest row, in units of H, is below a half (Bach 2010,
+    Self-concordant analysis for logistic regression, proposition 2).
     """
-    if problem.loss.of_residual:
+    problem = m.problem
+    if problem.loss.of_residual or not problem.free.any():
         return False
-    alone = np.array_equal(problem.free, np.arange(len(problem.free)) < int(problem.constant))
-    return bool(problem.free.any()) and (not alone or len(np.unique(problem.loss.y)) < 2)
+    if not problem.loss.self_bounded or problem.stated.shape[1] > 1:
+        return True
+    slope = problem.loss.slope(m.scores)
+    gradient = problem.columns.T @ (problem.c * slope) + problem.l2 * problem.stated[:, 0]
+    root = np.sqrt(problem.c * problem.loss.curvature(m.scores))
+    stacked = np.vstack([root[:, None] * problem.columns, np.diag(np.sqrt(problem.l2))])
+    _, lengths, turned = np.linalg.svd(np.linalg.qr(stacked, mode="r"))
+    if problem.l1.any() or not lengths[-1] > EPS * len(stacked) * lengths[0]:
+        return True
+    rows = float(np.linalg.norm((problem.columns @ turned.T) / lengths, axis=1).max())
+    return not float(np.linalg.norm((turned @ gradient) / lengths)) * rows < 0.5
