@@ -86,6 +86,59 @@ def test_repeated_rows_and_another_order(name):
     same(one, quietly(X + 1e4, target, name, **given))
 
 
+def penalised(name: str, penalty: str, columns: float = 1.0, target: float = 1.0) -> dict:
+    """A penalty or bounds as they are in other units of columns and target: weights are in target/column."""
+    square = target**2 if name in ("squared", "huber") else target  # the unit of the loss
+    l1, l2 = 0.03 * square * columns / target, 0.02 * square * (columns / target) ** 2
+    return {
+        "l1": {"penalty": "l1", "alpha": l1},
+        "l2": {"penalty": "l2", "alpha": l2},
+        "elastic_net": {"penalty": "elastic_net", "alpha": l1 + l2, "l1_ratio": l1 / (l1 + l2)},
+        "nonnegative": {"penalty": "nonnegative"},
+        "box": {"penalty": "box", "lower": -0.5 * target / columns, "upper": 0.7 * target / columns},
+    }[penalty]
+
+
+@pytest.mark.parametrize("penalty", ["l1", "l2", "elastic_net", "nonnegative", "box"])
+@pytest.mark.parametrize("name", (*RESIDUAL, *MARGIN, "poisson", "gamma", "tweedie"))
+def test_penalties_and_bounds_are_transformed_along(name, penalty):
+    X, y, rng = table(4)
+    wanted, order = make_loss(name).targets, rng.permutation(N)
+    t = {"real": y, "sign": y > 0, "nonnegative": rng.poisson(np.exp(0.2 * y)), "positive": np.exp(0.2 * y)}[wanted]
+    given = penalised(name, penalty)
+    one = quietly(X, t, name, **given)
+    cases = [(X[order], t[order], given), (np.tile(X, (2, 1)), np.tile(t, 2), given), (X + 1e4, t, given)]
+    cases += [(unit * X, t, penalised(name, penalty, columns=unit)) for unit in (1e-5, 1e5)]
+    if wanted == "real":
+        cases.append((X, t + 1.7e9, given))
+    for A, b, options in cases:
+        other = quietly(A, b, name, **options)
+        same(one, other)
+        assert tl.verify(other, (A, b)).ok
+    for unit in (1e-5, 1e5) if wanted == "real" else ():
+        field = {FIELDS[name]: 0.7 * unit} if name in FIELDS else {}
+        own = {FIELDS[name]: 0.7} if name in FIELDS else {}
+        other = quietly(X, unit * t, name, **penalised(name, penalty, target=unit), **field)
+        same(quietly(X, t, name, **given, **own), other, unit**2 if name in ("squared", "huber") else unit)
+        assert tl.verify(other, (X, unit * t)).ok
+
+
+@pytest.mark.parametrize("unit", [1e-3, 1e4])
+def test_the_unit_of_a_mean_moves_the_intercept_alone(unit):
+    X, y, _ = table(5)
+    t = np.exp(0.2 * y)
+    for name, scale, shift in (
+        ("gamma", 1.0, np.log(unit)),
+        ("tweedie", unit**0.5, 0.0),
+        ("poisson", unit, -unit * np.log(unit) * t.mean()),
+    ):
+        one, other = quietly(X, t, name), quietly(X, unit * t, name)
+        assert one.certificate.status is other.certificate.status and one.proven
+        assert (other.certificate.primal - shift) / scale == pytest.approx(one.certificate.primal, rel=3e-6)
+        np.testing.assert_allclose(other.coef, one.coef, atol=2e-3)
+        assert tl.verify(other, (X, unit * t)).ok
+
+
 @pytest.mark.parametrize("column", [False, True])
 @pytest.mark.parametrize("name", RESIDUAL)
 def test_a_column_of_ones_is_as_good_as_an_intercept(name, column):

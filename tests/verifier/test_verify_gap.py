@@ -263,3 +263,13 @@ def test_columns_that_were_not_standardised_hold(method):
     small = (X - X.mean(axis=0)) / X.std(axis=0) * [1.0, 2.0, 0.5, 1.5] + 0.3
     solution = tl.minimize(small, REAL, penalty="l2", alpha=0.2, method=method, standardise=False)
     assert solution.certificate.proven and failed(solution, (small, REAL)) == set()
+
+
+@pytest.mark.parametrize("model", [tl.Lasso(0.1), tl.LassoCV(cv=3), tl.ElasticNetCV(cv=3), tl.RidgeCV()], ids=repr)
+def test_rows_of_weight_0_count_or_not(model):
+    rng = np.random.default_rng(0)
+    A, c = rng.normal(size=(60, 3)), rng.integers(0, 3, 60).astype(float)
+    t = A[:, 0] + rng.normal(size=60)
+    assert tl.verify(model.fit(A, t, sample_weight=c), (A, t, c)).ok
+    model.model_.statistics["n"] = 50
+    assert not tl.verify(model, (A, t, c)).ok
