@@ -19,7 +19,6 @@ from typing import Protocol
 
 import numpy as np
 
-from .._jit import kernel
 from ..moments.active_set_newton import ActiveSet, sparse_room
 from ..onepass import paths
 from ..onepass.lasso_gap import LassoGaps, Sums, lasso_gaps, summing_error
@@ -234,16 +233,15 @@ def row_sums(table: Centred, y: np.ndarray, R: np.ndarray, columns: np.ndarray, 
     return Sums(squares, R @ y, (2.0 * lengths + off) * off + several * squares, several * size * lengths)
 
 
-@kernel
-def fill_bars(g, taus, positive, bars, largest, rounding, lengths):
+def fill_bars(
+    g: np.ndarray, taus: np.ndarray, positive: bool, bars: np.ndarray, largest: np.ndarray, rounding: np.ndarray,
+    lengths: np.ndarray,
+) -> None:  # fmt: skip
     """bars ← the worst of |g|/τ of each column, largest ← the worst |g| of each penalty with its rounding."""
-    for p in range(taus.shape[0]):
-        top, factor = 0.0, 1.0 / taus[p]
-        for j in range(bars.shape[0]):
-            own = g[p, j] if positive else abs(g[p, j])
-            top = max(top, own + rounding[p] * lengths[j])
-            bars[j] = max(bars[j], own * factor)
-        largest[p] = top
+    for p in range(len(taus)):  # a row at a time: g may be large
+        sizes = g[p] if positive else np.abs(g[p])
+        np.maximum(bars, sizes / taus[p], out=bars)
+        largest[p] = np.max(sizes + rounding[p] * lengths, initial=0.0)
 
 
 def worst_of(wanted: np.ndarray, score: np.ndarray, limit: int) -> np.ndarray:
