@@ -57,18 +57,16 @@ def test_the_gap_bounds_the_excess_of_any_stop(seed, share, l1_ratio, positive, 
 
 
 @pytest.mark.parametrize("l1_ratio", [1.0, 0.4, 0.0])
-def test_compiled_and_plain_active_sets_agree(l1_ratio):
+def test_a_path_and_its_last_penalty_alone_agree(l1_ratio):
     X, y = problem(3, d=13, n=200)
     total = Moments.from_arrays(X, y).total
     C, c, yy = moment_gram(total, 13)
     alphas = penalty_grid(total, 13, count=10, l1_ratio=max(l1_ratio, 1e-3))
-    compiled, proof = gram_path(C, c, yy, 200, alphas, l1_ratio, tol=1e-12, compiled=True)
-    plain, other = gram_path(C, c, yy, 200, alphas, l1_ratio, tol=1e-12)
-    assert np.allclose(compiled, plain, atol=1e-7) and compiled.shape == (10, 13)
-    assert (proof.gap <= 1e-11 * yy / 200).all() and (other.gap <= 1e-11 * yy / 200).all()
+    path, proof = gram_path(C, c, yy, 200, alphas, l1_ratio, tol=1e-12)
+    assert path.shape == (10, 13) and (proof.gap <= 1e-11 * yy / 200).all()
     # One small penalty alone is reached from above, not in one jump.
-    alone, proof = gram_path(C, c, yy, 200, alphas[-1:], l1_ratio, tol=1e-12, compiled=True)
-    assert np.allclose(alone[0], plain[-1], atol=1e-7)
+    alone, proof = gram_path(C, c, yy, 200, alphas[-1:], l1_ratio, tol=1e-12)
+    assert np.allclose(alone[0], path[-1], atol=1e-7)
 
 
 def test_columns_that_coincide_still_close_the_gap():
@@ -76,9 +74,8 @@ def test_columns_that_coincide_still_close_the_gap():
     X = np.column_stack([X, X[:, 0], X[:, 1] + 1e-7 * np.random.default_rng(0).normal(size=len(y))])
     total = Moments.from_arrays(X, y).total
     C, c, yy = moment_gram(total, 6)
-    for compiled in (False, True):
-        _, gaps = gram_path(C, c, yy, len(y), penalty_grid(total, 6, count=30), compiled=compiled)
-        assert (gaps.gap <= 1e-8 * yy / len(y)).all()
+    _, gaps = gram_path(C, c, yy, len(y), penalty_grid(total, 6, count=30))
+    assert (gaps.gap <= 1e-8 * yy / len(y)).all()
 
 
 def test_ridge_path_is_each_solve():

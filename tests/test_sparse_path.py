@@ -16,8 +16,8 @@ from trueline.batch.activeset import DenseInner, working_set_path
 from trueline.batch.centred import DenseTable, SparseTable
 from trueline.batch.lasso import LassoProblem, bridged, gaps_of, largest_penalty, penalty_grid, table_of
 from trueline.batch.sparsepath import SparseInner
+from trueline.moments.cholesky_update import CholeskyUpdate
 from trueline.onepass.lasso_gap import LassoGaps
-from trueline.onepass.triangle import append_columns, remove_column, solve_upper
 
 EXAMPLES = settings(max_examples=25, deadline=None)
 
@@ -234,23 +234,22 @@ def test_the_factor_follows_columns_in_and_out(seed, k, whole):
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(20, k))
     G, c, signs = X.T @ X, rng.normal(size=k), np.sign(rng.normal(size=k))
-    half, order = np.empty((2, k)), np.empty(k, dtype=np.int64)
     # Without the whole matrix its lower triangle shares a square with the factor, as in ActiveSet.
     square = np.full((k + 1, k), np.nan)
     square[1:][np.tril_indices(k)] = G[np.tril_indices(k)]
-    U, held_G = (np.empty((k, k)), G) if whole else (square[:k], square[1:])
-    block = np.empty((64, k))
-    first = int(rng.integers(0, k + 1))
-    entering = rng.permutation(k)
-    held = append_columns(U, 0, half, held_G, whole, c, signs, order, entering[:first], first, 0.1, 0.0, block)
-    held = append_columns(U, held, half, held_G, whole, c, signs, order, entering[first:], k - first, 0.1, 0.0, block)
-    assert held == k
+    U, stored = (np.empty((k, k)), G) if whole else (square[:k], square[1:])
+    factor = CholeskyUpdate(U)
+    factor.mu = 0.1
+    first, entering = int(rng.integers(0, k + 1)), rng.permutation(k)
+    factor.append(stored, c, signs, entering, 0, first)
+    factor.append(stored, c, signs, entering, first, k - first)
+    assert factor.size == k
     for _ in range(int(rng.integers(0, k))):
-        held = remove_column(U, held, half, order, int(rng.integers(0, held)))
-    chosen = order[:held]
-    z = half[0, :held] - 0.7 * half[1, :held]
-    solve_upper(U, held, z)
-    exact = np.linalg.solve(G[np.ix_(chosen, chosen)] + 0.1 * np.eye(held), c[chosen] - 0.7 * signs[chosen])
+        factor.remove(int(rng.integers(0, factor.size)))
+    chosen, half = np.asarray(factor.order)[: factor.size], np.asarray(factor.half)[:, : factor.size]
+    z = half[0] - 0.7 * half[1]
+    factor.solve_upper(z)
+    exact = np.linalg.solve(G[np.ix_(chosen, chosen)] + 0.1 * np.eye(factor.size), c[chosen] - 0.7 * signs[chosen])
     np.testing.assert_allclose(z, exact, rtol=1e-8, atol=1e-10)
 
 

@@ -19,10 +19,9 @@ from typing import Protocol
 
 import numpy as np
 
-from .._jit import kernel
+from ..moments.active_set_newton import ActiveSet, sparse_room
 from ..onepass import paths
 from ..onepass.lasso_gap import LassoGaps, Sums, lasso_gaps, summing_error
-from ..onepass.newtonset import ActiveSet, sparse_room
 from .centred import Centred, DenseTable
 
 BATCH, TALL = 6, 32  # penalties to one read of the table; more where rows are the longer side, and the read the cost
@@ -68,7 +67,7 @@ class DenseInner:
         start, stop = self.set.size, self.set.size + chosen.size
         self.set.grow(stop)
         self.columns = np.concatenate([self.columns, chosen])
-        G, c = self.set.G, self.set.c
+        G, c = np.asarray(self.set.G), np.asarray(self.set.c)
         G[start:stop, :stop] = c[start:stop] = 0.0
         for rows, Z in self.table.blocks(self.columns):
             for first in range(start, stop, STRIP):  # a whole product would be a second array of that size
@@ -90,7 +89,7 @@ class DenseInner:
 
     def trim(self, wanted: np.ndarray) -> None:
         """Forget inactive columns that are not wanted, when they have become many."""
-        keep = np.flatnonzero(wanted | (self.set.active[: self.set.size] != 0))
+        keep = np.flatnonzero(wanted | (np.asarray(self.set.active)[: self.set.size] != 0))
         if keep.size > 0.97 * self.set.size:
             return
         self.set.keep(keep)
@@ -234,16 +233,15 @@ def row_sums(table: Centred, y: np.ndarray, R: np.ndarray, columns: np.ndarray, 
     return Sums(squares, R @ y, (2.0 * lengths + off) * off + several * squares, several * size * lengths)
 
 
-@kernel
-def fill_bars(g, taus, positive, bars, largest, rounding, lengths):
+def fill_bars(
+    g: np.ndarray, taus: np.ndarray, positive: bool, bars: np.ndarray, largest: np.ndarray, rounding: np.ndarray,
+    lengths: np.ndarray,
+) -> None:  # fmt: skip
     """bars ← the worst of |g|/τ of each column, largest ← the worst |g| of each penalty with its rounding."""
-    for p in range(taus.shape[0]):
-        top, factor = 0.0, 1.0 / taus[p]
-        for j in range(bars.shape[0]):
-            own = g[p, j] if positive else abs(g[p, j])
-            top = max(top, own + rounding[p] * lengths[j])
-            bars[j] = max(bars[j], own * factor)
-        largest[p] = top
+    for p in range(len(taus)):  # a row at a time: g may be large
+        sizes = g[p] if positive else np.abs(g[p])
+        np.maximum(bars, sizes / taus[p], out=bars)
+        largest[p] = np.max(sizes + rounding[p] * lengths, initial=0.0)
 
 
 def worst_of(wanted: np.ndarray, score: np.ndarray, limit: int) -> np.ndarray:
@@ -273,7 +271,5 @@ def gram_path(
     errors: np.ndarray | None = None,
 ) -> Path:
     """The path from G = X̃'X̃, c = X̃'y and y'y alone, for when there are many more rows than columns."""
-    coefs, gaps = paths.gram_path(
-        G, c, yy, total, alphas, l1_ratio, positive=positive, tol=tolerance, compiled=True, errors=errors
-    )
+    coefs, gaps = paths.gram_path(G, c, yy, total, alphas, l1_ratio, positive=positive, tol=tolerance, errors=errors)
     return Path(alphas, coefs.T, gaps, np.count_nonzero(coefs, axis=1), 1, c.size)

@@ -14,47 +14,10 @@ from typing import Any
 
 import numpy as np
 
-from .._jit import kernel
 from ..threads import get_threads, spread
 
 STRIP = 256  # columns of a float32 table that are widened together
 NUMBERS = 2**17  # of a working set's columns that are written out at a time, so that they are still in the cache
-
-
-@kernel
-def gather_columns(XT, start, stop, tile, chosen, mean, root, out):
-    """out[c, i − start] = root_i·(x_ij − mean_j), j = chosen_c: rows ``start`` to ``stop`` of these columns, as rows.
-
-    ``tile`` rows at a time: all where a column lies together, few where a row does, so that its cache lines are shared.
-    """
-    for first in range(start, stop, tile):
-        last = min(first + tile, stop)
-        weights = root[first:last]
-        for c in range(chosen.shape[0]):
-            centre = mean[chosen[c]]
-            column = XT[chosen[c], first:last]
-            made = out[c, first - start : last - start]
-            for i in range(made.shape[0]):
-                made[i] = weights[i] * (column[i] - centre)
-
-
-@kernel(reassociate=True)
-def dots_by_entry(data, indices, indptr, Rt, out, start, stop):
-    """out[p, j] = Σ over the stored entries of column j of x_ij·Rt[i, p]: one cache line an entry."""
-    several = Rt.shape[1]
-    sums = np.empty(several)
-    for j in range(start, stop):
-        for p in range(several):
-            sums[p] = 0.0
-        values = data[indptr[j] : indptr[j + 1]]
-        rows = indices[indptr[j] : indptr[j + 1]]
-        for e in range(values.shape[0]):
-            value = values[e]
-            row = Rt[np.uint32(rows[e])]
-            for p in range(several):
-                sums[p] += value * row[p]
-        for p in range(several):
-            out[p, j] = sums[p]
 
 
 def column_ranges(d: int) -> list[tuple[int, int]]:
@@ -154,11 +117,11 @@ class DenseTable(Centred):
         """
         root = np.ones(self.n) if self.root is None else self.root
         most = min(self.n, max(1, self._room.size // max(chosen.size, 1)))
-        tile = 8 if self.X.flags.c_contiguous else most
         for first in range(0, self.n, most):
             last = min(first + most, self.n)
             made = self._room[: chosen.size * (last - first)].reshape(chosen.size, last - first)
-            gather_columns(self.X.T, first, last, tile, chosen, self.mean, root, made)
+            np.subtract(self.X.T[chosen, first:last], self.mean[chosen, None], out=made)
+            made *= root[first:last]
             yield slice(first, last), made
 
 
@@ -182,9 +145,16 @@ class SparseTable(Centred):
         # The rows were scaled once already: take back what the callers multiplied by.
         raw = R if self.root is None else np.divide(R, self.root, out=np.zeros_like(R), where=self.root > 0.0)
         Rt = np.ascontiguousarray(raw.T)
-        out = made = np.empty((R.shape[0], self.d)) if out is None else out
-        X = self.X
-        spread(
-            lambda part: dots_by_entry(X.data, X.indices, X.indptr, Rt, made, part[0], part[1]), column_ranges(self.d)
-        )
-        return out
+        made = np.empty((R.shape[0], self.d)) if out is None else out
+
+        def products(part: tuple[int, int]) -> None:
+            made[:, part[0] : part[1]] = (self._columns(*part).T @ Rt).T
+
+        spread(products, column_ranges(self.d))
+        return made
+
+    def _columns(self, start: int, stop: int) -> Any:
+        """Some neighbouring columns, not copied."""
+        X, first, last = self.X, self.X.indptr[start], self.X.indptr[stop]
+        stored = (X.data[first:last], X.indices[first:last], X.indptr[start : stop + 1] - first)
+        return type(X)(stored, shape=(X.shape[0], stop - start), copy=False)

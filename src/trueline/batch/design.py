@@ -17,7 +17,6 @@ from typing import Any
 import numpy as np
 
 from .. import threads
-from .._jit import kernel
 from ..doubled import two_prod
 from .products import square_sums, times, transposed_times
 
@@ -26,16 +25,14 @@ EXACT_UP_TO = 65_536  # rows; beyond, shift and scale come from a sample
 FAR = 100.0  # spreads: beside a column whose mean is further from 0 all are shifted before they are multiplied
 
 
-@kernel
-def standardised_block(X, start, stop, shift, root, out):
+def standardised_block(
+    X: np.ndarray, start: int, stop: int, shift: np.ndarray, root: np.ndarray, out: np.ndarray
+) -> None:
     """out = [(X − shift)·root, root] for some rows; the last column is the intercept's, if out has one."""
-    d = X.shape[1]
-    for i in range(start, stop):
-        r = root[i]
-        for j in range(d):
-            out[i - start, j] = (X[i, j] - shift[j]) * r
-        if out.shape[1] > d:
-            out[i - start, d] = r
+    d, roots = X.shape[1], root[start:stop, None]
+    np.subtract(X[start:stop], shift[:d], out=out[:, :d])
+    out[:, :d] *= roots
+    out[:, d:] = roots
 
 
 def is_sparse(X: Any) -> bool:

@@ -12,7 +12,6 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from .._jit import kernel
 from ..doubled import UNIT
 from ..onepass.lasso_gap import summing_error
 from .design import Design
@@ -93,12 +92,6 @@ def searched(
     return following if math.isfinite(following.objective) else None
 
 
-@kernel
-def advance(line, weights, scores):
-    for i in range(line.shape[0]):
-        line[i] += weights[i] * scores[i]
-
-
 def tangent(point: Point, weights: np.ndarray) -> np.ndarray:
     """a − h∘s: the slopes that the quadratic model foretells are this + h∘(scores).
 
@@ -108,7 +101,7 @@ def tangent(point: Point, weights: np.ndarray) -> np.ndarray:
         return np.asarray(point.slope - weights * point.scores)
     line, point.slope = point.slope, np.zeros(0)
     point.scores *= -1.0
-    advance(line, weights, point.scores)
+    line += weights * point.scores
     point.scores = np.zeros(0)
     return line
 
@@ -128,7 +121,7 @@ def linearise(
     penalty's conjugate magnifies; and they need no pass, since X̃Δ is the difference of the scores.
     """
     if np.array_equal(following.theta, point.theta + direction):
-        advance(line, weights, following.scores)
+        line += weights * following.scores
         following.dual = line
         # Where columns nearly repeat others a step is long, and the product with the matrix rounds by its length.
         lost = UNIT * float(np.abs(direction) @ column_widths(risk.design)) * float(weights.sum())

@@ -13,7 +13,6 @@ from typing import Any
 
 import numpy as np
 
-from .._jit import kernel
 from .gradient import Patience, rounding
 from .risk import Point, Risk
 
@@ -51,38 +50,16 @@ class Pairs:
     def times(self, g: np.ndarray) -> np.ndarray:
         """H⁻¹g by Nocedal's two loops."""
         q, weights = g.copy(), np.empty(len(self.curves))
-        latest_first(self.steps, self.changes, self.curves, self.begin, self.count, weights, q)
+        order = [(self.begin + k) % len(self.curves) for k in range(self.count)]
+        for at in reversed(order):
+            weights[at] = self.steps[at] @ q / self.curves[at]
+            q -= weights[at] * self.changes[at]
         if self.first is not None:
             q = self.first(q)
         q *= self.scale
-        oldest_first(self.steps, self.changes, self.curves, self.begin, self.count, weights, q)
+        for at in order:
+            q += (weights[at] - self.changes[at] @ q / self.curves[at]) * self.steps[at]
         return q
-
-
-@kernel(reassociate=True)
-def latest_first(steps, changes, curves, begin, count, weights, q):
-    """The first loop: takes from q what each pair explains of it."""
-    for back in range(1, count + 1):
-        at = (begin + count - back) % curves.shape[0]
-        product = 0.0
-        for j in range(q.shape[0]):
-            product += steps[at, j] * q[j]
-        weights[at] = product / curves[at]
-        for j in range(q.shape[0]):
-            q[j] -= weights[at] * changes[at, j]
-
-
-@kernel(reassociate=True)
-def oldest_first(steps, changes, curves, begin, count, weights, q):
-    """The second loop: gives it back as steps."""
-    for i in range(count):
-        at = (begin + i) % curves.shape[0]
-        product = 0.0
-        for j in range(q.shape[0]):
-            product += changes[at, j] * q[j]
-        rest = weights[at] - product / curves[at]
-        for j in range(q.shape[0]):
-            q[j] += rest * steps[at, j]
 
 
 def owlqn(risk: Risk, start: np.ndarray, memory: int = 10) -> Iterator[Point]:

@@ -15,7 +15,7 @@ from __future__ import annotations
 import numpy as np
 
 from .._jit import kernel
-from ..onepass.newtonset import ActiveSet
+from ..moments.active_set_newton import ActiveSet
 from .centred import SparseTable
 from .products import picked_add, picked_sum
 
@@ -248,7 +248,7 @@ class SparseInner:
         """Forget inactive columns that are not wanted, when they have become many."""
         keep = np.flatnonzero(wanted | (self.b != 0.0))
         if self.newton is not None:
-            keep = np.union1d(keep, np.flatnonzero(self.newton.active[: self.newton.size]))
+            keep = np.union1d(keep, np.flatnonzero(np.asarray(self.newton.active)[: self.newton.size]))
         if keep.size > 0.8 * self.columns.size:
             return
         if self.newton is not None:
@@ -266,7 +266,7 @@ class SparseInner:
             self.newton = None
         elif self.newton is not None:
             start = self.newton.size
-            extend_gram(*self.Z, start, count, self.table.total, self.mean, self.newton.G, image)
+            extend_gram(*self.Z, start, count, self.table.total, self.mean, np.asarray(self.newton.G), image)
             for j in range(start, count):
                 self.newton.c[j] = column_dot(*self.Z, j, self.y)
             self.newton.size = count

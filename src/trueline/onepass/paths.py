@@ -18,20 +18,17 @@ import numpy as np
 
 from .. import dense
 from ..doubled import UNIT, UNIT_DOUBLED, two_prod
+from ..moments.active_set_newton import ActiveSet
 from ..onepass.lasso_gap import LassoGaps, Sums, elastic_gaps, summing_error
 from ..threads import spread
-from .activeset import active_set_path
 from .digits import rounding_squares
 from .moments import Moments
-from .newtonset import ActiveSet
 from .parts import Part
 from .solve import factored, quadratic, residual
 from .squares import Solution, products_of, solve_part
 
 _COARSE = 1e-11  # of the largest eigenvalue: what float64's eigenvalues know of smaller penalties is mostly rounding
 _CANCELLED = 1e-8  # of a sum of squared errors: where rounding may have cost more it is summed again
-_AS_ROUNDING = 100.0  # roundings of the target's square: a gap of so few is not for another solver to mend
-_AT_ONCE = 80  # columns: below, active sets in NumPy alone are done before Numba would be imported
 
 
 class RidgePath:
@@ -187,23 +184,15 @@ def gram_path(
     *,
     positive: bool = False,
     tol: float = 1e-8,
-    compiled: bool = False,
     errors: np.ndarray | None = None,
 ) -> tuple[np.ndarray, LassoGaps]:
     """(coefficients, gaps) of the elastic net for each penalty, in the order given, each warm from the last.
 
-    ``C`` = XᵀX and ``c`` = Xᵀy of centred (weighted) columns, ``yy`` = y·y, ``n`` the sum of weights. Few columns are
-    solved in NumPy alone, unless ``compiled`` says that Numba is or will be loaded anyway. ``errors`` as in ``gram_gaps``.
+    ``C`` = XᵀX and ``c`` = Xᵀy of centred (weighted) columns, ``yy`` = y·y, ``n`` the sum of weights.
+    ``errors`` as in ``gram_gaps``.
     """
     C, c = np.ascontiguousarray(C, dtype=float), np.ascontiguousarray(c, dtype=float)
     penalties, l1_ratio = np.asarray(alphas, dtype=float), max(float(l1_ratio), 1e-9)  # no L1 part: solved next to it
-    if len(c) < _AT_ONCE and not compiled and not positive:
-        with dense.alone(len(c)):
-            found = active_set_path(C, c, n, penalties, l1_ratio)
-        if found is not None:
-            gaps = gram_gaps(C, c, yy, n, found, penalties, l1_ratio, errors=errors)
-            if (gaps.gap <= (tol + _AS_ROUNDING * summing_error(len(c))) * yy / n).all():
-                return found, gaps
     # A first penalty far below the largest is reached by steps: all columns at once would be one singular guess.
     top = float(np.max(c if positive else np.abs(c), initial=0.0)) / (n * l1_ratio)
     far = 0 if not penalties.size or not 0.0 < penalties[0] < 0.5 * top else int(np.log2(top / penalties[0])) + 1

@@ -1,0 +1,1 @@
+"""One pass: cross-products of the rows, and every model that follows from them."""

@@ -1,0 +1,31 @@
+# The C functions of simd.h for the .pxd files of kernels; simd.py is their twin for kernels that run uncompiled.
+from libc.stdint cimport int32_t
+
+cdef extern from "simd.h" nogil:
+    double dot_ "walks.dot"(const double* x, const double* w, Py_ssize_t n) noexcept
+    void add_ "walks.add"(const double* x, double scale, double* w, Py_ssize_t n) noexcept
+    double gathered_dot_ "gathered_dot"(const double* values, const int32_t* indices, Py_ssize_t n, const double* w) noexcept
+
+cdef inline double dot(const double[::1] x, const double[::1] w, Py_ssize_t n) noexcept nogil:
+    return dot_(&x[0], &w[0], n) if n else 0.0
+
+cdef inline void add(const double[::1] x, double scale, double[::1] w, Py_ssize_t n) noexcept nogil:
+    if n:
+        add_(&x[0], scale, &w[0], n)
+
+cdef inline double gathered_dot(const double[::1] values, const int32_t[::1] indices, Py_ssize_t first, Py_ssize_t last, const double[::1] w) noexcept nogil:
+    return gathered_dot_(&values[first], &indices[first], last - first, &w[0]) if last > first else 0.0
+
+cdef inline double row_dot(const double[:, ::1] A, Py_ssize_t i, Py_ssize_t first, const double[::1] w, Py_ssize_t n) noexcept nogil:
+    return dot_(&A[i, first], &w[first], n) if n > 0 else 0.0
+
+cdef inline void row_add(const double[:, ::1] A, Py_ssize_t i, Py_ssize_t first, double scale, double[::1] w, Py_ssize_t n) noexcept nogil:
+    if n > 0:
+        add_(&A[i, first], scale, &w[first], n)
+
+cdef inline double rows_dot(const double[:, ::1] A, Py_ssize_t i, const double[:, ::1] B, Py_ssize_t j, Py_ssize_t first, Py_ssize_t n) noexcept nogil:
+    return dot_(&A[i, first], &B[j, first], n) if n > 0 else 0.0
+
+cdef inline void rows_add(const double[:, ::1] A, Py_ssize_t i, double scale, double[:, ::1] B, Py_ssize_t j, Py_ssize_t first, Py_ssize_t n) noexcept nogil:
+    if n > 0:
+        add_(&A[i, first], scale, &B[j, first], n)
