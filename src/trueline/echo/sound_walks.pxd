@@ -1,0 +1,28 @@
+# The C functions of sound_walks.h for the .pxd files of kernels; sound_walks.py is their twin for kernels that run uncompiled.
+from trueline.simd cimport add_, dot_
+
+cdef extern from "echo/sound_walks.h" nogil:
+    float single_dot_ "sound.dot"(const float* x, const float* w, Py_ssize_t n) noexcept
+    void single_add_ "sound.add"(const float* x, float scale, float* w, Py_ssize_t n) noexcept
+    void shrink_ "sound.shrink"(const double* v, double scale, double grow, double* p, Py_ssize_t n) noexcept
+
+cdef inline double window_dot(const double[::1] signal, Py_ssize_t first, const double[::1] w, Py_ssize_t n) noexcept nogil:
+    return dot_(&signal[first], &w[0], n)
+
+cdef inline void window_add(const double[::1] signal, Py_ssize_t first, double scale, double[::1] w, Py_ssize_t n) noexcept nogil:
+    add_(&signal[first], scale, &w[0], n)
+
+cdef inline double windows_dot(const double[::1] signal, Py_ssize_t first, Py_ssize_t other, Py_ssize_t n) noexcept nogil:
+    return dot_(&signal[first], &signal[other], n)
+
+cdef inline float single_window_dot(const float[::1] signal, Py_ssize_t first, const float[::1] w, Py_ssize_t n) noexcept nogil:
+    return single_dot_(&signal[first], &w[0], n)
+
+cdef inline void single_window_add(const float[::1] signal, Py_ssize_t first, float scale, float[::1] w, Py_ssize_t n) noexcept nogil:
+    single_add_(&signal[first], scale, &w[0], n)
+
+cdef inline double window_row_dot(const double[:, ::1] P, Py_ssize_t i, const double[::1] signal, Py_ssize_t first, Py_ssize_t n) noexcept nogil:
+    return dot_(&P[i, 0], &signal[first], n)
+
+cdef inline void shrink_row(const double[::1] v, double scale, double grow, double[:, ::1] P, Py_ssize_t i) noexcept nogil:
+    shrink_(&v[0], scale, grow, &P[i, 0], P.shape[1])
