@@ -40,7 +40,13 @@ def lasso_digest(width: int) -> str:
     return hashlib.sha256(path.tobytes()).hexdigest()
 
 
-FILTERS = [("lms", {"rate": 0.02, "certify": True}), ("nlms", {"dtype": "float64"}), ("apa", {}), ("rls", {})]
+FILTERS = [
+    ("lms", {"rate": 0.02, "certify": True}),
+    ("nlms", {"dtype": "float64"}),
+    ("apa", {}),
+    ("rls", {}),
+    ("fdaf", {"block": 8}),
+]
 
 
 def filter_digest(method: str, options: dict[str, object]) -> str:

@@ -265,7 +265,7 @@ def test_the_shadow_says_what_it_predicts_once_it_has_learned():
 
 
 def test_remembered_frames_are_given_again_as_they_were():
-    from trueline.signal.spectra import Spectra
+    from trueline.echo.frequency_domain import Spectra
 
     class Watch:
         def __init__(self):

@@ -5,6 +5,11 @@ cdef extern from "echo/sound_walks.h" nogil:
     float single_dot_ "sound.dot"(const float* x, const float* w, Py_ssize_t n) noexcept
     void single_add_ "sound.add"(const float* x, float scale, float* w, Py_ssize_t n) noexcept
     void shrink_ "sound.shrink"(const double* v, double scale, double grow, double* p, Py_ssize_t n) noexcept
+    void product_add_ "sound.product_add"(const float* x, const float* w, float* y, Py_ssize_t n) noexcept
+    void power_add_ "sound.power_add"(const float* x, float* power, Py_ssize_t n) noexcept
+    void turned_ "sound.turned"(const float* x, const float* e, float* g, Py_ssize_t n) noexcept
+
+ctypedef float complex Complex
 
 cdef inline double window_dot(const double[::1] signal, Py_ssize_t first, const double[::1] w, Py_ssize_t n) noexcept nogil:
     return dot_(&signal[first], &w[0], n)
@@ -26,3 +31,12 @@ cdef inline double window_row_dot(const double[:, ::1] P, Py_ssize_t i, const do
 
 cdef inline void shrink_row(const double[::1] v, double scale, double grow, double[:, ::1] P, Py_ssize_t i) noexcept nogil:
     shrink_(&v[0], scale, grow, &P[i, 0], P.shape[1])
+
+cdef inline void product_add(const Complex[:, ::1] X, Py_ssize_t row, const Complex[:, :, ::1] W, Py_ssize_t i, Py_ssize_t p, Complex[:, ::1] Y, Py_ssize_t j) noexcept nogil:
+    product_add_(<const float*> &X[row, 0], <const float*> &W[i, p, 0], <float*> &Y[j, 0], X.shape[1])
+
+cdef inline void power_add(const Complex[:, ::1] X, Py_ssize_t row, float[::1] power) noexcept nogil:
+    power_add_(<const float*> &X[row, 0], &power[0], X.shape[1])
+
+cdef inline void turned(const Complex[:, ::1] X, Py_ssize_t row, const Complex[::1] E, Complex[:, :, ::1] G, Py_ssize_t p) noexcept nogil:
+    turned_(<const float*> &X[row, 0], <const float*> &E[0], <float*> &G[0, p, 0], X.shape[1])

@@ -6,6 +6,7 @@ from numpy.typing import NDArray
 from ..simd import Array, add, dot
 
 Singles = NDArray[np.float32]
+Spectrum = NDArray[np.complex64]
 
 
 def window_dot(signal: Array, first: int, w: Array, n: int) -> float:
@@ -48,3 +49,22 @@ def window_row_dot(P: Array, i: int, signal: Array, first: int, n: int) -> float
 def shrink_row(v: Array, scale: float, grow: float, P: Array, i: int) -> None:
     """P[i] ← (P[i] − scale · v) · grow."""
     P[i] = (P[i] - scale * v) * grow
+
+
+def product_add(X: Spectrum, row: int, W: Spectrum, i: int, p: int, Y: Spectrum, j: int) -> None:
+    """Y[j] += X[row] · W[i, p], by parts: NumPy's own product of complex numbers may round less."""
+    x, w, y = X[row], W[i, p], Y[j]
+    y.real += x.real * w.real - x.imag * w.imag
+    y.imag += x.real * w.imag + x.imag * w.real
+
+
+def power_add(X: Spectrum, row: int, power: Singles) -> None:
+    """power += ½|X[row]|²."""
+    power += np.float32(0.5) * (X[row].real * X[row].real + X[row].imag * X[row].imag)
+
+
+def turned(X: Spectrum, row: int, E: Spectrum, G: Spectrum, p: int) -> None:
+    """G[0, p] = conj(X[row]) · E."""
+    x, g = X[row], G[0, p]
+    g.real = x.real * E.real + x.imag * E.imag
+    g.imag = x.real * E.imag - x.imag * E.real

@@ -120,16 +120,14 @@ class AdaptiveFilter:
             if not 0 < forgetting <= 1:
                 raise UsageError(f"forgetting must be above 0 and at most 1, not {forgetting:g}", where="forgetting")
             return RecursiveLeastSquares(taps, forgetting, _positive(option.get("ridge", 1e-2), "ridge"))
-        from .spectra import Spectra
+        from ..echo.frequency_domain import FrequencyLms, Spectra
 
         hertz = _positive(option.get("sample_rate", 16_000), "sample_rate")
         block = _whole(option.get("block", 2 ** max(1, round(math.log2(0.016 * hertz)))), "block")
         partitions = math.ceil(taps / block)
         if self.method == "fdaf":
-            from .fdaf import Fdaf
-
             self._spectra = Spectra(block, partitions)
-            return Fdaf(block, partitions, _positive(option.get("rate", 0.5), "rate"))
+            return FrequencyLms(block, partitions, _positive(option.get("rate", 0.5), "rate"))
         from .kalman import MEMORY, Kalman
 
         self._spectra = Spectra(block, partitions, MEMORY)

@@ -43,7 +43,7 @@ from typing import Any
 import numpy as np
 
 from .._jit import kernel
-from .spectra import Spectra, as_complex, as_real
+from ..echo.frequency_domain import Spectra, as_complex, as_real
 
 MAIN, SHADOW, MIC = 0, 1, 2
 LEFT = 4  # what the shadow leaves of the frame before, after four spectra of this one
