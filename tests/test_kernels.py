@@ -46,6 +46,7 @@ FILTERS = [
     ("apa", {}),
     ("rls", {}),
     ("fdaf", {"block": 8}),
+    ("kalman", {"block": 8}),
 ]
 
 

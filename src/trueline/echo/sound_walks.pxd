@@ -8,6 +8,10 @@ cdef extern from "echo/sound_walks.h" nogil:
     void product_add_ "sound.product_add"(const float* x, const float* w, float* y, Py_ssize_t n) noexcept
     void power_add_ "sound.power_add"(const float* x, float* power, Py_ssize_t n) noexcept
     void turned_ "sound.turned"(const float* x, const float* e, float* g, Py_ssize_t n) noexcept
+    void covary_ "sound.covary"(const float* x, const float* o, const float* c, float* now, float* then, float* between, Py_ssize_t n) noexcept
+    void answer_ "sound.answer"(const float* now, const float* then, const float* between, const float* noise, float floor, float* e, float* older, Py_ssize_t n) noexcept
+    void gradient_ "sound.gradient"(const float* x, const float* o, const float* e, const float* older, const float* c, float* g, Py_ssize_t n) noexcept
+    void renew_ "sound.renew"(const float* x, const float* w, const float* rate, const float* least, float share, float keep2, float* c, Py_ssize_t n) noexcept
 
 ctypedef float complex Complex
 
@@ -40,3 +44,6 @@ cdef inline void power_add(const Complex[:, ::1] X, Py_ssize_t row, float[::1] p
 
 cdef inline void turned(const Complex[:, ::1] X, Py_ssize_t row, const Complex[::1] E, Complex[:, :, ::1] G, Py_ssize_t p) noexcept nogil:
     turned_(<const float*> &X[row, 0], <const float*> &E[0], <float*> &G[0, p, 0], X.shape[1])
+
+cdef inline float single_norm2(const float[:, ::1] A, Py_ssize_t i, Py_ssize_t first, Py_ssize_t n) noexcept nogil:
+    return single_dot_(&A[i, first], &A[i, first], n)

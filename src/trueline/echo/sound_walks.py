@@ -1,5 +1,7 @@
 """sound_walks.h in Python, the same sums in the same order: for kernels that run uncompiled."""
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -68,3 +70,50 @@ def turned(X: Spectrum, row: int, E: Spectrum, G: Spectrum, p: int) -> None:
     x, g = X[row], G[0, p]
     g.real = x.real * E.real + x.imag * E.imag
     g.imag = x.real * E.imag - x.imag * E.real
+
+
+def single_norm2(A: Singles, i: int, first: int, n: int) -> float:
+    """‖A[i, first : first + n]‖²."""
+    return single_window_dot(A[i], first, A[i, first:], n)
+
+
+def power(x: Spectrum) -> Singles:
+    return x.real * x.real + x.imag * x.imag
+
+
+def covary(pair: Any, X: Spectrum, row: int, old: int, i: int, p: int) -> None:
+    """Add partition p to the system [S between; conj(between) S'] of filter i: ½C times products of X[row] and X[old]."""
+    x, o, half, between = X[row], X[old], np.float32(0.5) * pair.C[i, p], pair.between[i]
+    pair.S[i] += power(x) * half
+    pair.S[2 + i] += power(o) * half
+    between.real += (x.real * o.real + x.imag * o.imag) * half
+    between.imag += (x.imag * o.real - x.real * o.imag) * half
+
+
+def answer(pair: Any, E: Spectrum, i: int) -> None:
+    """Solve filter i's system for the errors of both frames, in their place."""
+    e, older, b, one = E[i], E[2 + i], pair.between[i], np.float32(1)
+    inverse = one / pair.S[2 + i]
+    u, v = b.real * inverse, b.imag * inverse
+    rest = pair.S[i] - (u * b.real + v * b.imag)
+    rest = one / np.maximum(np.maximum(rest, pair.noise[i]), np.float32(pair.floor))
+    real = (e.real - (u * older.real - v * older.imag)) * rest
+    imaginary = (e.imag - (u * older.imag + v * older.real)) * rest
+    e.real, e.imag = real, imaginary
+    answered = (older.imag - (b.real * imaginary - b.imag * real)) * inverse
+    older.real = (older.real - (b.real * real + b.imag * imaginary)) * inverse
+    older.imag = answered
+
+
+def gradient(pair: Any, X: Spectrum, row: int, old: int, E: Spectrum, i: int, p: int) -> None:
+    """G = C·(conj(X)·z + conj(X')·z') for partition p of filter i."""
+    x, o, e, older, g = X[row], X[old], E[i], E[2 + i], pair.G[i, p]
+    g.real = (x.real * e.real + x.imag * e.imag + (o.real * older.real + o.imag * older.imag)) * pair.C[i, p]
+    g.imag = (x.real * e.imag - x.imag * e.real + (o.real * older.imag - o.imag * older.real)) * pair.C[i, p]
+
+
+def renew(pair: Any, X: Spectrum, row: int, i: int, p: int, share: float, keep2: float) -> None:
+    """C ← A²(1 − β·½μ|X|²)C + (1 − A²)|W|² for partition p of filter i, at least its share of the prior."""
+    c, one, kept = pair.C[i, p], np.float32(1), np.float32(keep2)
+    shrink = one - pair.rate[i] * c * power(X[row])
+    c[:] = np.maximum(kept * shrink * c + (one - kept) * power(pair.W[i, p]), np.float32(share) * pair.gain)

@@ -128,7 +128,7 @@ class AdaptiveFilter:
         if self.method == "fdaf":
             self._spectra = Spectra(block, partitions)
             return FrequencyLms(block, partitions, _positive(option.get("rate", 0.5), "rate"))
-        from .kalman import MEMORY, Kalman
+        from ..echo.kalman_filter import MEMORY, Kalman
 
         self._spectra = Spectra(block, partitions, MEMORY)
         return Kalman(block, partitions, hertz)
