@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import copy
 import itertools
 import pathlib
+import pickle
 import subprocess
 import sys
 import tracemalloc
@@ -340,6 +342,25 @@ def test_recursive_least_squares_finds_the_room_and_survives_silence():
         adaptive = tl.AdaptiveFilter(TAPS, method)
         adaptive.process(far, mic)
         assert np.abs(adaptive.impulse_response - room).max() < least
+
+
+@pytest.mark.parametrize(("method", "options"), ALL, ids=names)
+def test_a_copy_goes_on_by_itself(speech, method, options):
+    far, mic = speech
+    adaptive = made(method, options)
+    adaptive.process(far[:777], mic[:777])
+    copies = [copy.deepcopy(adaptive), pickle.loads(pickle.dumps(adaptive))]
+    left = adaptive.process(far[777:1500], mic[777:1500])
+    for copied in copies:
+        assert copied.process(far[777:1500], mic[777:1500]).tobytes() == left.tobytes() and copied.samples == 1500
+
+
+def test_counts_that_no_filter_reaches_are_refused():
+    arrays, meta = tl.AdaptiveFilter(4, "nlms").to_state()
+    with pytest.raises(ModelError, match="another version"):
+        tl.AdaptiveFilter.from_state({**arrays, "running": np.array([0.0, 1e300])}, meta)
+    with pytest.raises(ModelError, match="another version"):
+        tl.AdaptiveFilter.from_state(arrays, {**meta, "core": {"resets": 10**30}})
 
 
 def test_no_filter_imports_a_compiler():

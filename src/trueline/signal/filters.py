@@ -254,6 +254,10 @@ class AdaptiveFilter:
                 raise ModelError("the filter's frame holds more samples than there are; use an intact copy")
         return made
 
+    def __reduce__(self) -> tuple[Any, Any]:
+        """Copies and pickles hold what a file does."""
+        return type(self).from_state, self.to_state()
+
     @classmethod
     def from_state(cls, arrays: dict[str, np.ndarray], meta: dict[str, Any]) -> AdaptiveFilter:
         try:
@@ -265,7 +269,7 @@ class AdaptiveFilter:
                 made._sums.energy[:] = arrays["sum_energy"]
             if made._spectra is not None:
                 made._spectra.adopt(arrays, meta["spectra"])
-        except (KeyError, TypeError, ValueError):  # a field missing, or arrays of another shape
+        except (KeyError, TypeError, ValueError, OverflowError):  # a field missing, or arrays of another shape
             raise ModelError(
                 "the file holds an adaptive filter of another version of trueline; learn the room again and save it",
                 where="filter",
