@@ -56,13 +56,14 @@ def extensions():
         )  # zig's default is this very processor
     shared = {
         "include_dirs": [str(SOURCE)],
-        "depends": [str(SOURCE / "simd.h")],
+        "depends": [str(header) for header in SOURCE.rglob("*.h")],
         "extra_compile_args": flags,
         "extra_link_args": link,
         "py_limited_api": LIMITED,
         "define_macros": [("Py_LIMITED_API", "0x030b0000")] if LIMITED else [],
     }
-    kernels = sorted(path for path in SOURCE.rglob("*.pxd") if path.stem != "simd")  # simd.pxd only names C functions
+    # A .pxd with a header beside it only names the header's functions.
+    kernels = sorted(path for path in SOURCE.rglob("*.pxd") if not path.with_suffix(".h").exists())
     files = {".".join(path.with_suffix("").parts[1:]): str(path.with_suffix(".py")) for path in kernels}
     files["trueline._shared"] = str(SOURCE / "_shared.c")  # Cython writes it into build_dir: one copy of its helpers
     return cythonize(

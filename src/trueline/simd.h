@@ -85,11 +85,14 @@ static struct {
 #if defined(__GNUC__) && defined(__x86_64__)
 #include <cpuid.h>
 WALKS(avx2, Four, 4, __attribute__((target("avx2"))))
-__attribute__((constructor)) static void choose_walks(void) {  // __builtin_cpu_supports does not link with zig
+static int has_avx2(void) {  // __builtin_cpu_supports does not link with zig
     unsigned a, b, c, d, saved;
-    if (!__get_cpuid(1, &a, &b, &c, &d) || !(c & (1u << 27))) return;  // whether the system keeps the wide registers
+    if (!__get_cpuid(1, &a, &b, &c, &d) || !(c & (1u << 27))) return 0;  // whether the system keeps the wide registers
     __asm__("xgetbv" : "=a"(saved), "=d"(d) : "c"(0));
-    if ((saved & 6) != 6 || !__get_cpuid_count(7, 0, &a, &b, &c, &d) || !(b & (1u << 5))) return;
+    return (saved & 6) == 6 && __get_cpuid_count(7, 0, &a, &b, &c, &d) && (b & (1u << 5));
+}
+__attribute__((constructor)) static void choose_walks(void) {
+    if (!has_avx2()) return;
     walks.dot = dot_avx2;
     walks.add = add_avx2;
 }

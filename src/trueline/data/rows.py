@@ -1,4 +1,4 @@
-"""Row layouts: how a kernel reads example i in place. Dense, sparse and sliding live here and nowhere else.
+"""Row layouts: how a kernel reads example i in place. Dense and sparse live here and nowhere else.
 
 A kernel that needs single entries walks ``for k in range(rows.begin(i), rows.end(i))`` and asks for
 ``rows.column(k)`` and ``rows.entry(i, k)``; the whole-row methods are the same walks, vectorised.
@@ -74,48 +74,6 @@ class Sparse(NamedTuple):
 
     def entry(self, i, k):
         return self.data[k]
-
-
-class Sliding(NamedTuple):
-    """Windows of a signal: row i is signal[first + i : first + i + width], read where it lies, oldest sample first.
-
-    ``norms[i]`` is ‖x_i‖², kept by whoever moves the window: two multiplications a sample instead of a whole walk.
-    Sums are in the signal's own precision, so float32 runs at float32's speed.
-    """
-
-    signal: Any
-    norms: Any
-    first: int
-    width: int
-    reassociate = True
-
-    def dot(self, i, w):
-        x = self.signal[self.first + i : self.first + i + self.width]
-        total = self.signal.dtype.type(0)
-        for j in range(x.size):
-            total += x[j] * w[j]
-        return total
-
-    def add(self, i, scale, w):
-        x = self.signal[self.first + i : self.first + i + self.width]
-        factor = self.signal.dtype.type(scale)
-        for j in range(x.size):
-            w[j] += factor * x[j]
-
-    def norm2(self, i):
-        return self.norms[i]
-
-    def begin(self, i):
-        return 0
-
-    def end(self, i):
-        return self.width
-
-    def column(self, k):
-        return k
-
-    def entry(self, i, k):
-        return self.signal[self.first + i + k]
 
 
 def rows_of(X: Any) -> Any:

@@ -1,8 +1,8 @@
 """Echo cancellation without anything to set but the tail: find the delay, learn the room, subtract, say what was wrong.
 
 ``cancel_echo`` works on two arrays; ``EchoCanceller`` on blocks as a sound card gives them. Both run the
-frequency-domain Kalman filter (kalman.py) on the sound as it is: nothing but the predicted echo is taken out of the
-microphone. ``Survey`` looks at a whole recording first, in flat memory.
+frequency-domain Kalman filter (echo/kalman_filter.py) on the sound as it is: nothing but the predicted echo is taken
+out of the microphone. ``Survey`` looks at a whole recording first, in flat memory.
 """
 
 from __future__ import annotations

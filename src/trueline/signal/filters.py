@@ -15,9 +15,9 @@ from typing import Any
 import numpy as np
 
 from ..certificates.regret import RegretCertificate
+from ..echo.lms_filter import CHUNK
 from ..errors import DataError, ModelError, UsageError, nearest
 from ..modelfile import Array, save, whole_numbers
-from .window import CHUNK
 
 METHODS = {
     "lms": ("rate", "dtype", "certify"),
@@ -97,40 +97,38 @@ class AdaptiveFilter:
         """The state of the method."""
         option, taps = self.options, self.taps
         if self.method in ("lms", "nlms"):
-            from .steps import Steps
+            from ..echo.lms_filter import LmsFilter
 
             if self.method == "lms" and "rate" not in option:
                 raise UsageError("method 'lms' needs a rate (below 1/max‖x‖²); 'nlms' sets its own", where="rate")
             if self.certify:
-                from .toeplitz import Toeplitz
+                from ..echo.toeplitz_comparator import Toeplitz
 
                 self._sums = Toeplitz(taps)
             rate = _positive(option.get("rate", 0.5), "rate")
             epsilon = _positive(option.get("epsilon", 1e-5 * taps), "epsilon")
-            return Steps(taps, self.method == "nlms", rate, epsilon, _dtype(option.get("dtype", "float32")))
+            return LmsFilter(taps, self.method == "nlms", rate, epsilon, _dtype(option.get("dtype", "float32")))
         if self.method == "apa":
-            from .recursive import Projection
+            from ..echo.affine_projection import AffineProjection
 
             rate, ridge = _positive(option.get("rate", 0.5), "rate"), _positive(option.get("ridge", 1e-2), "ridge")
-            return Projection(taps, rate, _whole(option.get("order", 4), "order"), ridge)
+            return AffineProjection(taps, rate, _whole(option.get("order", 4), "order"), ridge)
         if self.method == "rls":
-            from .recursive import Recursion
+            from ..echo.affine_projection import RecursiveLeastSquares
 
             forgetting = float(option.get("forgetting", 1 - 1 / (10 * taps)))
             if not 0 < forgetting <= 1:
                 raise UsageError(f"forgetting must be above 0 and at most 1, not {forgetting:g}", where="forgetting")
-            return Recursion(taps, forgetting, _positive(option.get("ridge", 1e-2), "ridge"))
-        from .spectra import Spectra
+            return RecursiveLeastSquares(taps, forgetting, _positive(option.get("ridge", 1e-2), "ridge"))
+        from ..echo.frequency_domain import FrequencyLms, Spectra
 
         hertz = _positive(option.get("sample_rate", 16_000), "sample_rate")
         block = _whole(option.get("block", 2 ** max(1, round(math.log2(0.016 * hertz)))), "block")
         partitions = math.ceil(taps / block)
         if self.method == "fdaf":
-            from .fdaf import Fdaf
-
             self._spectra = Spectra(block, partitions)
-            return Fdaf(block, partitions, _positive(option.get("rate", 0.5), "rate"))
-        from .kalman import MEMORY, Kalman
+            return FrequencyLms(block, partitions, _positive(option.get("rate", 0.5), "rate"))
+        from ..echo.kalman_filter import MEMORY, Kalman
 
         self._spectra = Spectra(block, partitions, MEMORY)
         return Kalman(block, partitions, hertz)
@@ -163,9 +161,7 @@ class AdaptiveFilter:
                 stop = min(start + CHUNK, len(mic))
                 self._core.chunk(far[start:stop], mic[start:stop], result[start:stop])
                 if self._sums is not None:
-                    window = self._core.window
-                    first = window.head - (stop - start) - window.taps + 1
-                    self._sums.add(window.sliding(first), self._core._mic, stop - start)
+                    self._sums.add(self._core, stop - start)
         self.samples += len(mic)
         return float(result[0]) if one else result
 
@@ -210,17 +206,15 @@ class AdaptiveFilter:
         >>> proof.proven, bool(proof.loss <= proof.bound)
         (True, True)
         """
-        from . import toeplitz
+        from ..echo import toeplitz_comparator as toeplitz
 
         if self.method == "nlms":
-            return toeplitz.nlms_certificate(self._core.numbers, self.resets)
+            return toeplitz.nlms_certificate(self._core)
         if self.method != "lms":
             return toeplitz.no_theorem(self.method, "has no theorem here; 'lms' has one")
         if self._sums is None:
             return toeplitz.no_theorem("lms", "keeps no sums in real time; use certify=True")
-        window = self._core.window
-        last = window.signal[window.head - self.taps : window.head][::-1]
-        return toeplitz.lms_certificate(self._core.numbers, self._sums, last, self.resets)
+        return toeplitz.lms_certificate(self._core, self._sums)
 
     certificate_ = property(certificate)
 
@@ -260,6 +254,10 @@ class AdaptiveFilter:
                 raise ModelError("the filter's frame holds more samples than there are; use an intact copy")
         return made
 
+    def __reduce__(self) -> tuple[Any, Any]:
+        """Copies and pickles hold what a file does."""
+        return type(self).from_state, self.to_state()
+
     @classmethod
     def from_state(cls, arrays: dict[str, np.ndarray], meta: dict[str, Any]) -> AdaptiveFilter:
         try:
@@ -271,7 +269,7 @@ class AdaptiveFilter:
                 made._sums.energy[:] = arrays["sum_energy"]
             if made._spectra is not None:
                 made._spectra.adopt(arrays, meta["spectra"])
-        except (KeyError, TypeError, ValueError):  # a field missing, or arrays of another shape
+        except (KeyError, TypeError, ValueError, OverflowError):  # a field missing, or arrays of another shape
             raise ModelError(
                 "the file holds an adaptive filter of another version of trueline; learn the room again and save it",
                 where="filter",

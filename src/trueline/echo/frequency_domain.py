@@ -1,4 +1,4 @@
-"""Long filters in the frequency domain: the tail is cut into partitions of one block, and each block is filtered by
+"""Long filters in the frequency domain, and LMS there. The tail is cut into partitions of one block, and each block is filtered by
 overlap-save: y = last half of irfft(Σ_p X_p·W_p), X_p the spectrum of the last two blocks p blocks ago.
 
 A method may look back: ``memory`` more frames are kept, and those with a far end can be asked for again. Each frame's
@@ -13,21 +13,28 @@ compiled. A call of SciPy's costs as much as ten of these transforms, so what ca
 from __future__ import annotations
 
 import collections
+import math
 from typing import Any, Protocol
 
+import cython
 import numpy as np
 
-from .._jit import kernel
+from ..simd import Places
+from .sound_walks import Singles, Spectrum
+
+if not cython.compiled:  # compiled, these come from frequency_domain.pxd
+    from .sound_walks import power_add, product_add, turned
 
 GOLDEN = 0.6180339887498949  # its multiples, modulo 1, go everywhere and do not return
+LEAST = 0.1  # of the loudest far end, in FrequencyLms's steps
 
 
 class Rule(Protocol):
     """How weights answer an error: ``output`` is the echo estimate of the frame, ``learn`` is called when it is full."""
 
-    def output(self, spectra: Spectra) -> np.ndarray: ...
+    def output(self, spectra: Any) -> np.ndarray: ...
 
-    def learn(self, spectra: Spectra, mic: np.ndarray) -> None: ...
+    def learn(self, spectra: Any, mic: np.ndarray) -> None: ...
 
 
 class Spectra:
@@ -146,15 +153,74 @@ def as_complex(values: np.ndarray) -> np.ndarray:
     return np.ascontiguousarray(values, dtype=np.float32).view(np.complex64)
 
 
-@kernel(reassociate=True)
-def products(X, rows, W, Y):
+class FrequencyLms:
+    """Each bin takes a step of its own, normalised by the far end's power in it.
+
+    W += constrained(rate·conj(X)·E/(½Σ_p|X_p|² + ε)), ε relative to the loudest far end so far.
+    """
+
+    def __init__(self, block: int, partitions: int, rate: float) -> None:
+        self.rate = rate
+        self.W = np.zeros((1, partitions, block + 1), np.complex64)
+        self.loudest = 0.0
+        self.resets = 0
+        self._G = np.zeros_like(self.W)
+        self._row, self._Y = np.zeros(1, np.int64), np.zeros((1, block + 1), np.complex64)
+        self._power = np.zeros(block + 1, np.float32)
+        self._echo = np.zeros(block, np.float32)
+
+    @property
+    def weights(self) -> np.ndarray:
+        return self.W[0]
+
+    def output(self, spectra: Spectra) -> np.ndarray:
+        self._row[0] = spectra.newest
+        self._echo = spectra.estimates(self.W, self._row, self._Y)[0, spectra.block :]
+        return self._echo if math.isfinite(self._echo @ self._echo) else np.zeros_like(self._echo)
+
+    def learn(self, spectra: Spectra, mic: np.ndarray) -> None:
+        error = (mic - self._echo)[None]
+        if not math.isfinite(error[0] @ error[0]):
+            self.W[:] = 0
+            self.resets += 1
+            return
+        half_power(spectra.X, self._power)
+        self.loudest = max(self.loudest, float(self._power.mean()))
+        if self.loudest == 0:
+            return
+        scale = np.float32(self.rate) / (self._power + np.float32(LEAST * self.loudest))
+        conjugate_products(spectra.X, spectra.newest, spectra.error_spectra(error)[0] * scale, self._G)
+        self.W += spectra.constrained(self._G)
+
+    def to_state(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
+        return {"W": as_real(self.W)}, {"loudest": self.loudest, "resets": self.resets}
+
+    def adopt(self, arrays: dict[str, np.ndarray], meta: dict[str, Any]) -> None:
+        self.W[:] = as_complex(arrays["W"])
+        self.loudest, self.resets = float(meta["loudest"]), int(meta["resets"])
+
+
+def products(X: Spectrum, rows: Places, W: Spectrum, Y: Spectrum) -> None:
     """Y_j = Σ_p X_p·W_p, X_0 at the j-th row, W each filter in turn."""
-    filters, partitions, bins = W.shape
-    for j in range(len(rows)):
-        i = j % filters
-        for k in range(bins):
-            Y[j, k] = 0
-        for p in range(partitions):
-            row = (rows[j] + p) % X.shape[0]
-            for k in range(bins):
-                Y[j, k] += X[row, k] * W[i, p, k]
+    j: cython.Py_ssize_t
+    p: cython.Py_ssize_t
+    filters: cython.Py_ssize_t = W.shape[0]
+    for j in range(rows.shape[0]):
+        Y[j, :] = 0.0
+        for p in range(W.shape[1]):
+            product_add(X, (rows[j] + p) % X.shape[0], W, j % filters, p, Y, j)
+
+
+def half_power(X: Spectrum, power: Singles) -> None:
+    """½Σ_p|X_p|²."""
+    p: cython.Py_ssize_t
+    power[:] = 0.0
+    for p in range(X.shape[0]):
+        power_add(X, p, power)
+
+
+def conjugate_products(X: Spectrum, newest: cython.Py_ssize_t, E: Spectrum, G: Spectrum) -> None:
+    """G_p = conj(X_p)·E."""
+    p: cython.Py_ssize_t
+    for p in range(X.shape[0]):
+        turned(X, (newest + p) % X.shape[0], E, G, p)

@@ -8,16 +8,14 @@ and Σ y² the loss of every fixed filter is known exactly.
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 
-from .._jit import kernel
 from ..certificates.certificate import Assumption, Status
 from ..certificates.regret import RegretCertificate, bound_status, rounded_up
-from ..data.rows import Sliding
-from ..online import best_fixed, state, sums
+from ..online import best_fixed, sums
 from ..online.regret import against
+from .lms_filter import LmsFilter, add_lags
 
 THEOREM = "Widrow–Hoff: L ≤ L_u/(1 − κ) + ‖u‖²/η"
 
@@ -28,8 +26,11 @@ class Toeplitz:
     def __init__(self, taps: int) -> None:
         self.r, self.b, self.energy = np.zeros(taps), np.zeros(taps), np.zeros(1)
 
-    def add(self, rows: Sliding, mic: np.ndarray, count: int) -> None:
-        correlate(rows.signal, rows.first + rows.width - 1, mic, count, self.r, self.b, self.energy)
+    def add(self, core: LmsFilter, count: int) -> None:
+        """The samples that the filter took last."""
+        window, mic = core.window, core.heard[:count]
+        add_lags(window.signal[window.first : window.head].astype(float), mic, count, self.r, self.b)
+        self.energy[0] = np.cumsum(np.concatenate([self.energy, mic * mic]))[-1]  # one after the other: no blocks
 
     def moments(self, last: np.ndarray) -> np.ndarray:
         """Σ z zᵀ over z = (1, x, y) with x newest first, the constant's row left zero; ``last`` is newest first."""
@@ -45,9 +46,10 @@ class Toeplitz:
         return G
 
 
-def lms_certificate(numbers: np.ndarray, toeplitz: Toeplitz, last: np.ndarray, resets: int) -> RegretCertificate:
+def lms_certificate(core: LmsFilter, toeplitz: Toeplitz) -> RegretCertificate:
     """Loss, regret against the best fixed filter, and the theorem's bound at its best comparator."""
-    eta, largest, suffered = float(numbers[state.RATE]), float(numbers[state.NORM2]), 2 * float(numbers[state.LOSS])
+    eta, largest, suffered, resets = core.rate, core.loudest, 2 * core.loss, core.resets
+    last = core.window.recent()[::-1]
     kappa = eta * largest
     remedy = f"use a rate below {1 / largest:.3g}, or method='nlms'" if largest > 0 else ""
     assumptions = (
@@ -56,7 +58,7 @@ def lms_certificate(numbers: np.ndarray, toeplitz: Toeplitz, last: np.ndarray, r
     )
     G = toeplitz.moments(last)
     # Every entry is the sum over all samples less a few products: off by that sum's rounding, whatever its own size.
-    gamma = best_fixed.UNIT * (float(numbers[state.ROUNDS]) + len(last) + 16)
+    gamma = best_fixed.UNIT * (core.samples + len(last) + 16)
     sizes = np.sqrt(np.append(np.full(len(last), G[1, 1]), G[-1, -1]))
     u = sums.best(G, 0.0, False)[1:]
     A, b, square = G[1:-1, 1:-1], G[1:-1, -1], float(G[-1, -1])
@@ -68,44 +70,30 @@ def lms_certificate(numbers: np.ndarray, toeplitz: Toeplitz, last: np.ndarray, r
         upper = best_fixed.least_squares(A, b, square, sizes[:-1], float(sizes[-1]), gamma, bound_comparator).upper
         bound = upper / (1 - kappa) + float(bound_comparator @ bound_comparator) / eta
         squares = 2.0 * float(np.finfo(last.dtype).eps)  # what the squared errors, in the filter's precision, are off
-        bound = rounded_up(bound, int(numbers[state.ROUNDS])) * (1.0 + squares)
+        bound = rounded_up(bound, core.samples) * (1.0 + squares)
     status = bound_status(suffered, bound, assumptions)
     return RegretCertificate(
         status=status, assumptions=assumptions,
         advice="" if status is Status.PROVEN else f"the rate is too large for this far end: {remedy}",
-        examples=int(numbers[state.ROUNDS]), loss=suffered, bound=bound, bound_comparator=bound_comparator,
+        examples=core.samples, loss=suffered, bound=bound, bound_comparator=bound_comparator,
         theorem=THEOREM, **against(least, suffered),
     )  # fmt: skip
 
 
-def nlms_certificate(numbers: np.ndarray, resets: int) -> RegretCertificate:
+def nlms_certificate(core: LmsFilter) -> RegretCertificate:
     """The same theorem on losses weighted by 1/(ε + ‖x‖²), κ = η, against the silent filter u = 0."""
-    eta, suffered = float(numbers[state.RATE]), 2 * float(numbers[state.STEP_LOSS])
-    silent = 2 * float(numbers[state.ZERO_LOSS])
+    eta, suffered, silent, resets = core.rate, 2 * core.weighted_loss, 2 * core.silent_loss, core.resets
     assumptions = (
         Assumption("κ = rate < 1", eta < 1, eta, 1.0, "use a rate below 1"),
         Assumption("the filter never began again", resets == 0, float(resets), 0.0),
     )
-    bound = rounded_up(silent / (1 - eta), int(numbers[state.ROUNDS])) if eta < 1 else math.inf
+    bound = rounded_up(silent / (1 - eta), core.samples) if eta < 1 else math.inf
     return RegretCertificate(
         status=bound_status(suffered, bound, assumptions), assumptions=assumptions,
-        advice="" if eta < 1 and resets == 0 else "use a rate below 1", examples=int(numbers[state.ROUNDS]), loss=suffered,
+        advice="" if eta < 1 and resets == 0 else "use a rate below 1", examples=core.samples, loss=suffered,
         bound=bound, theorem=f"{THEOREM}, losses weighted by 1/(ε + ‖x‖²), u = 0",
     )  # fmt: skip
 
 
 def no_theorem(method: str, why: str) -> RegretCertificate:
     return RegretCertificate(status=Status.NOT_PROVEN, advice=f"method {method!r} {why}")
-
-
-@kernel(reassociate=True)
-def correlate(signal: Any, head: int, mic: Any, count: int, r: Any, b: Any, energy: Any) -> None:
-    """r += s[t]·s[t−k] and b += y[t]·s[t−k] for each new sample t, the longest lag k first."""
-    for i in range(count):
-        s, y = float(signal[head + i]), float(mic[i])
-        energy[0] += y * y
-        x = signal[head + i - r.size + 1 : head + i + 1]
-        for j in range(r.size):  # oldest first, as the signal lies; lags run the other way
-            past = float(x[j])
-            r[j] += s * past
-            b[j] += y * past

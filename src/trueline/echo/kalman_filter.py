@@ -40,13 +40,21 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import cython
 import numpy as np
 
-from .._jit import kernel
-from .spectra import Spectra, as_complex, as_real
+from .frequency_domain import Spectra, as_complex, as_real
+from .sound_walks import Singles, Spectrum
 
-MAIN, SHADOW, MIC = 0, 1, 2
-LEFT = 4  # what the shadow leaves of the frame before, after four spectra of this one
+if not cython.compiled:  # compiled, these come from kalman_filter.pxd
+    from .sound_walks import answer, covary, gradient, product_add, renew, single_norm2
+
+MAIN: cython.int = 0
+SHADOW: cython.int = 1
+MIC: cython.int = 2
+LEFT: cython.int = 4  # what the shadow leaves of the frame before, after four spectra of this one
+HALF: cython.float = 0.5
+FIFTH: cython.float = 0.2
 STAY, ADOPT, RESTART = 0, 1, 2
 BETTER, LONG_BETTER, WORSE = 0.5, 0.6, 2.0  # error energies, shadow/main: to adopt (100 and 400 ms), to give up
 POOR, BAD, LOST = 0.1, 0.3, 1.5  # main/microphone: worth replacing; at once; to restart
@@ -56,22 +64,152 @@ RINGS = 0.5  # seconds in which the prior falls by 60 dB
 BOOM_BELOW, BOOM = 100.0, 300.0  # Hz below which a bin has a prior of its own; the most it may exceed the mean
 
 
+@cython.final
+@cython.cclass
+class FilterPair:
+    """Weights, variances, noise spectra and errors of both filters, and the arithmetic of one frame.
+
+    Five spectra a frame go through one transform: the current frame for both filters, an older one for each, and the
+    frame before as the shadow predicts it since it has learned from it. A system of two frames has its diagonal in rows
+    i and 2 + i of S for filter i.
+    """
+
+    def __init__(self, block: int, partitions: int, seconds: float) -> None:
+        shape, bins = (2, partitions, block + 1), block + 1
+        self.block, self.partitions = block, partitions
+        self.W = np.zeros(shape, np.complex64)
+        self.C = np.zeros(shape, np.float32)
+        self.G = np.zeros(shape, np.complex64)
+        self.noise = np.zeros((2, bins), np.float32)
+        self.older_noise = np.zeros((2, bins), np.float32)
+        self.noise_share = 1 - math.exp(-seconds / 0.06)
+        self.keep = np.array([math.exp(-seconds / 1e4), math.exp(-seconds / 0.5)], np.float32)
+        self.beta = np.array([0.25, 1.0], np.float32)
+        self.gain = np.zeros(bins, np.float32)  # the prior of each bin: echo power / far power
+        decay = 10.0 ** (-6 * np.arange(partitions) * seconds / RINGS)
+        self.decay = (decay / decay.sum()).astype(np.float32)
+        self.floor = 0.0  # of Ψ
+        self.rows = np.zeros(4, np.int64)  # where the frames of the first four spectra are
+        self.Y = np.zeros((5, bins), np.complex64)
+        self.errors = np.zeros((5, 2 * block), np.float32)  # in the second halves
+        self.before = np.zeros(block, np.float32)  # the microphone in the frame before
+        self.S = np.zeros((4, bins), np.float32)
+        self.rate = np.zeros((2, bins), np.float32)  # ½β/S
+        self.between = np.zeros((2, bins), np.complex64)
+        self.power = np.zeros(bins + 4, np.float32)
+
+    def hear(self, mic: Singles, mics: Singles, echoes: Singles) -> None:
+        """The errors of the five frames."""
+        k: cython.Py_ssize_t
+        n: cython.Py_ssize_t = self.block
+        for k in range(n):
+            self.errors[0, n + k] = mic[k] - echoes[0, n + k]
+            self.errors[1, n + k] = mic[k] - echoes[1, n + k]
+        for k in range(n):
+            self.errors[2, n + k] = mics[self.rows[2], k] - echoes[2, n + k]
+            self.errors[3, n + k] = mics[self.rows[3], k] - echoes[3, n + k]
+        for k in range(n):
+            self.errors[4, n + k] = self.before[k] - echoes[4, n + k]
+            self.before[k] = mic[k]
+
+    def error_energy(self, which: cython.Py_ssize_t) -> float:
+        return single_norm2(self.errors, which, self.block, self.block)
+
+    def smooth(self, which: cython.Py_ssize_t, E: Spectrum, row: cython.Py_ssize_t) -> None:
+        """Ψ += share·(|E|² − Ψ)."""
+        k: cython.Py_ssize_t
+        e: cython.floatcomplex
+        for k in range(E.shape[1]):
+            e = E[row, k]
+            self.noise[which, k] += self.noise_share * (e.real * e.real + e.imag * e.imag - self.noise[which, k])
+
+    def around(self, E: Spectrum) -> None:
+        """Ψ': |E|² of the older frames, the rows after the current ones, averaged over five bins."""
+        i: cython.Py_ssize_t
+        k: cython.Py_ssize_t
+        e: cython.floatcomplex
+        bins: cython.Py_ssize_t = E.shape[1]
+        for i in range(2):
+            for k in range(bins + 4):
+                e = E[2 + i, min(max(k - 2, 0), bins - 1)]
+                self.power[k] = e.real * e.real + e.imag * e.imag
+            for k in range(bins):
+                self.older_noise[i, k] = FIFTH * (
+                    self.power[k] + self.power[k + 1] + self.power[k + 2] + self.power[k + 3] + self.power[k + 4]
+                )
+
+    def gradients(self, X: Spectrum, E: Spectrum) -> None:
+        """G = C·(conj(X)·z + conj(X')·z') for each filter, z and z' in the place of both frames' errors in E."""
+        i: cython.Py_ssize_t
+        k: cython.Py_ssize_t
+        p: cython.Py_ssize_t
+        now: cython.Py_ssize_t
+        old: cython.Py_ssize_t
+        ring: cython.Py_ssize_t = X.shape[0]
+        self.smooth(MAIN, E, MAIN)
+        self.smooth(SHADOW, E, LEFT)
+        self.around(E)
+        for i in range(2):
+            now, old = self.rows[i], self.rows[2 + i]
+            for k in range(E.shape[1]):
+                self.S[i, k] = max(self.noise[i, k], self.floor)
+                self.S[2 + i, k] = max(self.older_noise[i, k], self.floor)
+            self.between[i, :] = 0.0
+            if old == now:  # there is no older frame: what it would add is nothing
+                E[2 + i, :] = 0.0
+            for p in range(self.partitions):
+                covary(self, X, (now + p) % ring, (old + p) % ring, i, p)
+            if old == now:
+                self.between[i, :] = 0.0
+            answer(self, E, i)
+            for p in range(self.partitions):
+                gradient(self, X, (now + p) % ring, (old + p) % ring, E, i, p)
+
+    def update(self, X: Spectrum, newest: cython.Py_ssize_t, surest: cython.float) -> None:
+        """C ← A²(1 − β·½μ|X|²)C + (1 − A²)|W|², the shadow's above its least; what it now predicts."""
+        i: cython.Py_ssize_t
+        k: cython.Py_ssize_t
+        p: cython.Py_ssize_t
+        row: cython.Py_ssize_t
+        share: cython.float
+        self.Y[LEFT, :] = 0.0
+        for i in range(2):
+            for k in range(X.shape[1]):
+                self.rate[i, k] = HALF * self.beta[i] / self.S[i, k]
+            for p in range(self.partitions):
+                row = (newest + p) % X.shape[0]
+                share = surest * self.decay[p] if i == SHADOW else 0.0
+                renew(self, X, row, i, p, share, self.keep[i] * self.keep[i])
+                if i == SHADOW:
+                    product_add(X, row, self.W, i, p, self.Y, LEFT)
+
+
 class Kalman:
     """Weights, variances and noise spectra of both filters."""
 
     def __init__(self, block: int, partitions: int, sample_rate: float) -> None:
-        shape = (2, partitions, block + 1)
         seconds = block / sample_rate
-        self.W = np.zeros(shape, np.complex64)
-        self.C = np.zeros(shape, np.float32)
-        self.noise = np.zeros((2, block + 1), np.float32)
-        decay = 10.0 ** (-6 * np.arange(partitions) * seconds / RINGS)
-        self.decay = (decay / decay.sum()).astype(np.float32)
-        self.keep = np.array([math.exp(-seconds / 1e4), math.exp(-seconds / 0.5)], np.float32)
-        self.beta = np.array([0.25, 1.0], np.float32)
+        self.pair = pair = FilterPair(block, partitions, seconds)
+        # The pair's arrays, to be read and written here.
+        self.W, self.C, self.noise, self.gain, self.decay, self._rows, self._Y, self._errors, self._before, self._G = (
+            map(
+                np.asarray,
+                (
+                    pair.W,
+                    pair.C,
+                    pair.noise,
+                    pair.gain,
+                    pair.decay,
+                    pair.rows,
+                    pair.Y,
+                    pair.errors,
+                    pair.before,
+                    pair.G,
+                ),
+            )
+        )
         self.energy_shares = [1 - math.exp(-seconds / over) for over in (0.1, 0.4)]
         self.wins_share = 1 - math.exp(-seconds / 2.0)
-        self.noise_share = np.float32(1 - math.exp(-seconds / 0.06))
         self.first_second = max(1, round(1 / seconds))
         self.first_seconds = max(1, round(3 / seconds))
         self.energies = [[0.0] * 3, [0.0] * 3]  # over 0.1 and 0.4 s: main error, shadow error, microphone
@@ -81,22 +219,10 @@ class Kalman:
         self.powers = np.zeros((2, block + 1))  # microphone and far end, summed over the first second of far activity
         self.active = 0
         self.loudest = 0.0
-        self.gain = np.zeros(block + 1, np.float32)  # the prior of each bin: echo power / far power
         self.next = STAY
         self.resets = 0
-        self._fade = np.linspace(0, 1, block + 2, dtype=np.float32)[1:-1]
-        # Five spectra a frame go through one transform: the current frame for both filters, an older one for each, and
-        # the frame before as the shadow predicts it since it has learned from it.
-        self._rows = np.zeros(4, np.int64)
-        self._Y = np.zeros((5, block + 1), np.complex64)
-        self._before = np.zeros(block, np.float32)  # the microphone in the frame before
+        self._fade = np.linspace(0, 1, block + 2, dtype=np.float32)[1 : block + 1]
         self._echoes = np.zeros((5, 2 * block), np.float32)  # in the second halves
-        self._errors = np.zeros((5, 2 * block), np.float32)
-        self._now = np.zeros(4)
-        self._S = np.zeros((4, block + 1), np.float32)
-        self._between = np.zeros((2, block + 1), np.complex64)
-        self._older_noise = np.zeros((2, block + 1), np.float32)
-        self._G = np.zeros(shape, np.complex64)
 
     def output(self, spectra: Spectra) -> np.ndarray:
         self._rows[:] = spectra.newest
@@ -119,8 +245,10 @@ class Kalman:
         return self.W[MAIN]
 
     def learn(self, spectra: Spectra, mic: np.ndarray) -> None:
-        hear(spectra.far, mic, spectra.mics, self._rows, self._before, self._echoes, self._errors, self._now)
-        far, *now = self._now.tolist()
+        self.pair.hear(mic, spectra.mics, self._echoes)
+        sound = spectra.far[spectra.block :]
+        far = float(sound @ sound)
+        now = [self.pair.error_energy(MAIN), self.pair.error_energy(SHADOW), float(mic @ mic)]
         if not math.isfinite(sum(now)):
             self._restart(spectra)
             self.energies = [[0.0] * 3, [0.0] * 3]
@@ -139,23 +267,18 @@ class Kalman:
             for energy in (*self.energies, now):
                 energy[MAIN] = energy[SHADOW] = energy[MIC]
         E = spectra.rfft(self._errors)
-        floor = np.float32(1e-9 * self.loudest + 1e-30)
-        gradients(
-            spectra.X, self._rows, self.C, self.noise, self.noise_share, self._older_noise, E, floor, self._S,
-            self._between, self._G,
-        )  # fmt: skip
-        update(
-            spectra.X, spectra.newest, self.W, self.C, spectra.constrained(self._G), self._S, self.keep, self.beta,
-            self._surest(), self.gain, self.decay, self._Y[LEFT],
-        )  # fmt: skip
+        self.pair.floor = 1e-9 * self.loudest + 1e-30
+        self.pair.gradients(spectra.X, E)
+        self.W += spectra.constrained(self._G)
+        self.pair.update(spectra.X, spectra.newest, self._surest())
         if talking:
             spectra.remember()
         self._judge(now)
 
-    def _surest(self) -> np.float32:
+    def _surest(self) -> float:
         """The share of the prior that the shadow's variance keeps: its error's share of the microphone."""
         _, shadow, heard = self.energies[0]
-        return np.float32(min(1.0, shadow / heard) if heard > 0 else 0.0)
+        return min(1.0, shadow / heard) if heard > 0 else 0.0
 
     def _judge(self, now: list[float]) -> None:
         """What the next frame does about the two filters, from the energies of both errors and the microphone."""
@@ -203,7 +326,7 @@ class Kalman:
         falling = np.where(gain < self.gain, gain / np.maximum(self.gain, 1e-30), 1).astype(np.float32)
         self.C *= falling  # the first syllable was softer than the room's noise
         self.C += rising * self.decay[:, None]
-        self.gain = gain
+        self.gain[:] = gain
         return True
 
     def _restart(self, spectra: Spectra) -> None:
@@ -234,117 +357,7 @@ class Kalman:
         if "left" in arrays:
             self._Y[LEFT], self._before[:] = as_complex(arrays["left"]), arrays["before"]
         else:  # older files had counted it already: nothing left is then no change
-            self.noise[SHADOW] /= 1 - self.noise_share
+            self.noise[SHADOW] /= 1 - self.pair.noise_share
         self.active, self.next, self.resets = int(meta["active"]), int(meta["next"]), int(meta["resets"])
         self.loudest, self.age = float(meta["loudest"]), int(meta["age"])
         self.wins = float(meta.get("wins", 0.0))
-
-
-@kernel(reassociate=True)
-def hear(far, mic, mics, rows, before, echoes, errors, now):
-    """The errors of the five frames; the energies of the far end, of both current errors and of the microphone."""
-    block = len(mic)
-    played = main = shadow = heard = np.float32(0)
-    for k in range(block):
-        errors[MAIN, block + k] = mic[k] - echoes[MAIN, block + k]
-        errors[SHADOW, block + k] = mic[k] - echoes[SHADOW, block + k]
-    for k in range(block):
-        errors[2, block + k] = mics[rows[2], k] - echoes[2, block + k]
-        errors[3, block + k] = mics[rows[3], k] - echoes[3, block + k]
-    for k in range(block):
-        errors[LEFT, block + k] = before[k] - echoes[LEFT, block + k]
-        before[k] = mic[k]
-    for k in range(block, 2 * block):
-        played += far[k] * far[k]
-        main += errors[MAIN, k] * errors[MAIN, k]
-        shadow += errors[SHADOW, k] * errors[SHADOW, k]
-        heard += mic[k - block] * mic[k - block]
-    now[0], now[1], now[2], now[3] = played, main, shadow, heard
-
-
-@kernel(reassociate=True)
-def smooth(noise, which, E, row, share):
-    """Ψ += share·(|E|² − Ψ)."""
-    for k in range(noise.shape[1]):
-        e = E[row, k]
-        noise[which, k] += share * (e.real * e.real + e.imag * e.imag - noise[which, k])
-
-
-@kernel(reassociate=True)
-def around(E, noise):
-    """Ψ': |E|² of the older frames, the rows after the current ones, averaged over five bins."""
-    filters, bins = noise.shape
-    for i in range(filters):
-        for k in range(bins):
-            total = np.float32(0)
-            for j in range(k - 2, k + 3):
-                e = E[filters + i, min(max(j, 0), bins - 1)]
-                total += e.real * e.real + e.imag * e.imag
-            noise[i, k] = np.float32(0.2) * total
-
-
-@kernel(reassociate=True)
-def gradients(X, rows, C, noise, noise_share, older_noise, E, floor, S, between, G):
-    """G = C·(conj(X)·z + conj(X')·z') for each filter, z and z' in the place of both frames' errors in E.
-
-    Each inner loop writes few arrays: a compiler that must ask of too many whether they overlap takes one bin at a time.
-    """
-    smooth(noise, MAIN, E, MAIN, noise_share)
-    smooth(noise, SHADOW, E, LEFT, noise_share)
-    around(E, older_noise)
-    filters, partitions, bins = C.shape
-    half, one = np.float32(0.5), np.float32(1)
-    for i in range(filters):
-        other = filters + i
-        for k in range(bins):
-            S[i, k], S[other, k] = max(noise[i, k], floor), max(older_noise[i, k], floor)
-            between[i, k] = 0
-        for p in range(partitions):
-            row, old = (rows[i] + p) % X.shape[0], (rows[other] + p) % X.shape[0]
-            for k in range(bins):
-                x, o, c = X[row, k], X[old, k], half * C[i, p, k]
-                S[i, k] += (x.real * x.real + x.imag * x.imag) * c
-                S[other, k] += (o.real * o.real + o.imag * o.imag) * c
-            for k in range(bins):
-                between[i, k] += X[row, k] * np.conj(X[old, k]) * (half * C[i, p, k])
-        if rows[other] == rows[i]:  # there is no older frame
-            for k in range(bins):
-                E[i, k] *= one / S[i, k]
-                E[other, k] = 0
-        else:
-            for k in range(bins):
-                b, older = between[i, k], one / S[other, k]
-                share = b * older
-                rest = max(S[i, k] - (share.real * b.real + share.imag * b.imag), noise[i, k], floor)
-                z = (E[i, k] - share * E[other, k]) * (one / rest)
-                E[i, k], E[other, k] = z, (E[other, k] - np.conj(b) * z) * older
-        for p in range(partitions):
-            row, old = (rows[i] + p) % X.shape[0], (rows[other] + p) % X.shape[0]
-            for k in range(bins):
-                G[i, p, k] = (np.conj(X[row, k]) * E[i, k] + np.conj(X[old, k]) * E[other, k]) * C[i, p, k]
-
-
-@kernel(reassociate=True)
-def update(X, newest, W, C, step, S, keep, beta, surest, gain, decay, left):
-    """W += step, then C ← A²(1 − β·½μ|X|²)C + (1 − A²)|W|², the shadow's above its least; what it now predicts."""
-    filters, partitions, bins = C.shape
-    one, none = np.float32(1), np.float32(0)
-    for k in range(bins):
-        left[k] = 0
-    for i in range(filters):
-        keep2 = keep[i] * keep[i]
-        half_beta = np.float32(0.5) * beta[i]
-        for p in range(partitions):
-            row = (newest + p) % X.shape[0]
-            least = surest * decay[p] if i == SHADOW else none
-            for k in range(bins):
-                w = W[i, p, k] + step[i, p, k]
-                W[i, p, k] = w
-                x = X[row, k]
-                c = C[i, p, k]
-                shrink = one - half_beta * c / S[i, k] * (x.real * x.real + x.imag * x.imag)
-                c = keep2 * shrink * c + (one - keep2) * (w.real * w.real + w.imag * w.imag)
-                C[i, p, k] = max(c, least * gain[k])
-            if i == SHADOW:
-                for k in range(bins):
-                    left[k] += X[row, k] * W[i, p, k]

@@ -1,0 +1,1 @@
+"""Adaptive filters on sound."""
