@@ -16,6 +16,7 @@ import pytest
 import trueline
 from trueline import simd
 from trueline.moments.active_set_newton import ActiveSet
+from trueline.nonlinear.loess_1d import SortedRows, neighbour_widths
 
 PACKAGE = Path(trueline.__file__).parent
 KERNELS = sorted(path.with_suffix(".py") for path in PACKAGE.rglob("*.pxd") if path.stem != "simd")
@@ -39,6 +40,26 @@ def lasso_digest(width: int) -> str:
     return hashlib.sha256(path.tobytes()).hexdigest()
 
 
+def loess_digest(degree: int) -> str:
+    """Local fits in one variable, at rows and beyond them, rows of weight 2 among them."""
+    rng = np.random.default_rng(degree)
+    x = np.sort(rng.uniform(0.0, 9.0, 70).round(2))
+    y, case, robust = rng.normal(size=70).round(3), rng.integers(1, 3, 70).astype(float), rng.uniform(size=70).round(3)
+    queries = np.append(x, [-1.0, 12.0])
+    h, out = np.empty(72), np.empty((72, 4))
+    neighbour_widths(x, case, queries, 23.0, h)
+    SortedRows(x, y, robust * case, case, degree, False, True).fit(queries, h, out)
+    neighbour_widths(x, np.zeros(0), queries, 11.0, h)
+    counted = np.empty((72, 4))
+    SortedRows(x, y, robust, np.zeros(0), degree, False, True).fit(queries, h, counted)
+    return hashlib.sha256(out.tobytes() + counted.tobytes()).hexdigest()
+
+
+def digests() -> list[str]:
+    """Of every kernel that uses no function of libm but sqrt."""
+    return [lasso_digest(width) for width in (3, 17, 40)] + [loess_digest(degree) for degree in (0, 1, 2)]
+
+
 @needs_compiler
 @pytest.mark.parametrize("source", KERNELS, ids=lambda path: path.stem)
 def test_every_kernel_is_compiled_and_up_to_date(source):
@@ -55,15 +76,15 @@ def test_every_kernel_is_compiled_and_up_to_date(source):
 @needs_compiler
 def test_plain_python_gives_the_bits_of_the_compiled_kernels(tmp_path):
     shutil.copytree(PACKAGE, tmp_path / "trueline", ignore=shutil.ignore_patterns("*.so", "*.pyd", "__pycache__"))
-    code = "import test_kernels as t; print(*(t.lasso_digest(width) for width in (3, 17, 40)), t.ActiveSet.__module__, t.PACKAGE)"
+    code = "import test_kernels as t; print(*t.digests(), t.PACKAGE)"
     paths = os.pathsep.join([str(tmp_path), str(Path(__file__).parent)])
     done = subprocess.run(
         [sys.executable, "-c", code], env={**os.environ, "PYTHONPATH": paths}, capture_output=True, text=True
     )
     assert done.returncode == 0, done.stderr
-    *digests, _, package = done.stdout.split()
+    *found, package = done.stdout.split()
     assert Path(package) == tmp_path / "trueline"
-    assert digests == [lasso_digest(width) for width in (3, 17, 40)]
+    assert found == digests()
 
 
 def test_sums_in_lanes_are_sums():

@@ -16,12 +16,12 @@ from ..certificates.certificate import from_dict
 from ..certificates.likelihood import MonotoneCertificate
 from ..errors import DataError, ModelError
 from ..modelfile import Array, under
+from ..nonlinear.loess_1d import SortedRows, neighbour_widths
 from ..onepass.distributions import t_quantile
 from ..threads import get_threads, spread
 from . import cells as k_d
 from .cells import Cells
 from .cloud import cloud_fit, square_distances
-from .window import widths, window_fits
 
 ARRAYS = ("Z", "y", "case", "robust", "unit", "fitted", "nodes", "knots")
 LATER = ("robustness", "tried", "scores")  # not in older files
@@ -103,7 +103,7 @@ class LocalModel:
         found = np.empty(len(queries))
         if self.sorted:
             x, flat = np.ascontiguousarray(self.Z[:, 0]), np.ascontiguousarray(queries[:, 0])
-            spread(lambda part: widths(x, case, flat[part], k, found[part]), self._pieces(len(queries)))
+            spread(lambda part: neighbour_widths(x, case, flat[part], k, found[part]), self._pieces(len(queries)))
         else:
             spread(lambda part: self._cloud_widths(queries[part], case, k, found[part]), self._pieces(len(queries)))
         if s.bandwidth is not None:
@@ -139,11 +139,8 @@ class LocalModel:
         if self.sorted:
             x, flat = np.ascontiguousarray(self.Z[:, 0]), np.ascontiguousarray(queries[:, 0])
             found = np.empty((len(queries), 4))
-
-            def one(part: slice) -> None:
-                window_fits(x, self.y, g, rw, flat[part], h[part], s.degree, gaussian, full, found[part])
-
-            spread(one, self._pieces(len(queries)))
+            rows = SortedRows(x, self.y, g, self.case, s.degree, gaussian, full)
+            spread(lambda part: rows.fit(flat[part], h[part], found[part]), self._pieces(len(queries)))
             out[:, 0], out[:, 1], out[:, 2], out[:, 3] = found[:, 0], found[:, 2], found[:, 3], found[:, 1]
         else:
             columns = self._columns()
