@@ -17,6 +17,7 @@ import trueline
 from trueline import simd
 from trueline.moments.active_set_newton import ActiveSet
 from trueline.nonlinear.loess_1d import SortedRows, neighbour_widths
+from trueline.nonlinear.loess_nd import ScatteredRows
 
 PACKAGE = Path(trueline.__file__).parent
 KERNELS = sorted(path.with_suffix(".py") for path in PACKAGE.rglob("*.pxd") if path.stem != "simd")
@@ -55,9 +56,20 @@ def loess_digest(degree: int) -> str:
     return hashlib.sha256(out.tobytes() + counted.tobytes()).hexdigest()
 
 
+def surface_digest(degree: int) -> str:
+    """Local fits in two variables, one query away from all rows."""
+    rng = np.random.default_rng(degree)
+    Z, y, robust = rng.normal(size=(2, 60)).round(2), rng.normal(size=60).round(3), rng.uniform(size=60).round(3)
+    queries, out = np.vstack([Z.T[:20].copy(), [[50.0, 0.0]]]), np.empty((21, 5))
+    ScatteredRows(Z, y, 2.0 * robust, np.full(60, 2.0), degree, False, True).fit(queries, np.full(21, 1.5), out)
+    return hashlib.sha256(out.tobytes()).hexdigest()
+
+
 def digests() -> list[str]:
     """Of every kernel that uses no function of libm but sqrt."""
-    return [lasso_digest(width) for width in (3, 17, 40)] + [loess_digest(degree) for degree in (0, 1, 2)]
+    return [lasso_digest(width) for width in (3, 17, 40)] + [
+        digest(degree) for digest in (loess_digest, surface_digest) for degree in (0, 1, 2)
+    ]
 
 
 @needs_compiler
