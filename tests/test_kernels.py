@@ -16,8 +16,11 @@ import pytest
 import trueline
 from trueline import simd
 from trueline.moments.active_set_newton import ActiveSet
+from trueline.nonlinear.boosted_stumps import SortedColumns, add_votes
+from trueline.nonlinear.dual_perceptron import Expansion
 from trueline.nonlinear.loess_1d import SortedRows, neighbour_widths
 from trueline.nonlinear.loess_nd import ScatteredRows
+from trueline.parts.kernels import Linear
 
 PACKAGE = Path(trueline.__file__).parent
 KERNELS = sorted(path.with_suffix(".py") for path in PACKAGE.rglob("*.pxd") if path.stem != "simd")
@@ -65,11 +68,36 @@ def surface_digest(degree: int) -> str:
     return hashlib.sha256(out.tobytes()).hexdigest()
 
 
+def perceptron_digest(budget: int) -> str:
+    """Scores of a linear perceptron in dual form, with and without a budget."""
+    rng = np.random.default_rng(budget)
+    X, y, out = rng.normal(size=(50, 7)).round(2), rng.choice([-1.0, 1.0], 50), np.empty(50)
+    rooms = np.zeros((64, 7)), np.zeros(64), np.zeros(64)
+    made = Expansion(Linear(), 1.0, *rooms, budget, (0, 0, 0))
+    assert made.learn(X, y, 0, out) == 50 and made.mistakes > 9
+    return hashlib.sha256(b"".join(array.tobytes() for array in (out, *rooms))).hexdigest()
+
+
+def stumps_digest() -> str:
+    """The errors of the best stumps of columns with ties, and votes; not the update of weights, which has an exp."""
+    rng = np.random.default_rng(0)
+    X, y, D, out = rng.integers(0, 9, (60, 4)) * 0.5, rng.choice([-1.0, 1.0], 60), rng.uniform(size=60), np.empty(60)
+    columns = np.ascontiguousarray(X.T)
+    table = SortedColumns(columns, np.argsort(columns, kind="stable").astype(np.int32), y, D / D.sum())
+    table.scan(0, 4)
+    j, place, error = table.best()
+    add_votes(X, np.array([j, 0, 2]), np.array([1.2, 0.7, 3.0]), np.array([0.3, -0.1, error]), 0, 60, out)
+    return hashlib.sha256(out.tobytes() + bytes([j, place % 256])).hexdigest()
+
+
 def digests() -> list[str]:
     """Of every kernel that uses no function of libm but sqrt."""
-    return [lasso_digest(width) for width in (3, 17, 40)] + [
-        digest(degree) for digest in (loess_digest, surface_digest) for degree in (0, 1, 2)
-    ]
+    return (
+        [lasso_digest(width) for width in (3, 17, 40)]
+        + [digest(degree) for digest in (loess_digest, surface_digest) for degree in (0, 1, 2)]
+        + [perceptron_digest(budget) for budget in (0, 9)]
+        + [stumps_digest()]
+    )
 
 
 @needs_compiler
