@@ -134,3 +134,21 @@ def test_sums_in_lanes_are_sums():
         assert simd.dot(x, w, n) == pytest.approx(float(x @ w), abs=1e-12)
         indices = rng.integers(0, max(n, 1), n).astype(np.int32)
         assert simd.gathered_dot(x, indices, 0, n, w) == pytest.approx(float(x @ w[indices]), abs=1e-12)
+
+
+USES = {
+    "LocalRegression": "tl.LocalRegression().fit(X[:, :1], y).predict(X[:, :1]), tl.LocalRegression().fit(X, y).predict(X)",
+    "KernelRegression": "tl.KernelRegression(alpha=0.1).fit(X, y).predict(X)",
+    "KernelPerceptron": "tl.KernelPerceptron().fit(X, y > 0).predict(X)",
+    "AdaBoost": "tl.AdaBoost(rounds=5).fit(X, y > 0).predict(X)",
+}
+
+
+@pytest.mark.parametrize("use", USES.values(), ids=list(USES))
+def test_a_first_use_compiles_nothing(use, tmp_path):
+    code = "import sys, numpy as np, trueline as tl; X = np.random.default_rng(0).normal(size=(60, 2)); y = X[:, 0]"
+    done = subprocess.run(
+        [sys.executable, "-c", f"{code}; {use}; print('numba' in sys.modules)"],
+        env={**os.environ, "PYTHONPATH": str(PACKAGE.parent), "HOME": str(tmp_path)}, capture_output=True, text=True,
+    )  # fmt: skip
+    assert (done.returncode, done.stdout.strip()) == (0, "False"), done.stderr
