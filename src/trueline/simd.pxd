@@ -5,7 +5,7 @@ cdef extern from "simd.h" nogil:
     double dot_ "walks.dot"(const double* x, const double* w, Py_ssize_t n) noexcept
     void add_ "walks.add"(const double* x, double scale, double* w, Py_ssize_t n) noexcept
     double gathered_dot_ "gathered_dot"(const double* values, const int32_t* indices, Py_ssize_t n, const double* w) noexcept
-    void tricube_ "walks.tricube"(const double* x, const double* g, double q, double h, double* w, Py_ssize_t n) noexcept
+    void tricube_sums_ "walks.tricube_sums"(const double* x, const double* y, const double* g, double q, double h, Py_ssize_t n, double* w, double* sums) noexcept
     void line_sums_ "walks.line_sums"(const double* x, const double* y, const double* w, double q, double inverse, Py_ssize_t n, double* sums) noexcept
     void curve_sums_ "walks.curve_sums"(const double* x, const double* y, const double* w, double q, double inverse, Py_ssize_t n, double* sums) noexcept
 
@@ -33,9 +33,8 @@ cdef inline void rows_add(const double[:, ::1] A, Py_ssize_t i, double scale, do
     if n > 0:
         add_(&A[i, first], scale, &B[j, first], n)
 
-cdef inline void tricube(const double[::1] x, const double[::1] g, Py_ssize_t first, Py_ssize_t last, double q, double h, double[::1] w) noexcept nogil:
-    if last > first:
-        tricube_(&x[first], &g[first], q, h, &w[first], last - first)
+cdef inline void tricube_sums(const double[::1] x, const double[::1] y, const double[::1] g, Py_ssize_t first, Py_ssize_t last, double q, double h, double[::1] w, double[::1] sums) noexcept nogil:
+    tricube_sums_(&x[first], &y[first], &g[first], q, h, last - first, &w[first], &sums[0])
 
 cdef inline void line_sums(const double[::1] x, const double[::1] y, const double[::1] w, Py_ssize_t first, Py_ssize_t last, double q, double inverse, double[::1] sums) noexcept nogil:
     line_sums_(&x[first], &y[first], &w[first], q, inverse, last - first, &sums[0])

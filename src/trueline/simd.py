@@ -66,12 +66,16 @@ def rows_add(A: Array, i: int, scale: float, B: Array, j: int, first: int, n: in
     add(A[i, first:], scale, B[j, first:], max(n, 0))
 
 
-def tricube(x: Array, g: Array, first: int, last: int, q: float, h: float, w: Array) -> None:
-    """w ← g·(1 − (r/h)³)³ for rows first … last − 1 at distance r from q; g alone within 0.001 h."""
-    r = np.abs(x[first:last] - q)
-    t = r * (1.0 / h if h > 0.0 else 0.0)
-    u = 1.0 - t * t * t
-    w[first:last] = np.where(r > 0.001 * h, u * u * u, 1.0) * g[first:last]
+def tricube_sums(
+    x: Array, y: Array, g: Array, first: int, last: int, q: float, h: float, w: Array, sums: Array
+) -> None:
+    """w ← g·(1 − (r/h)³)³ for rows first … last − 1 at distance r from q, g alone within 0.001 h; then ``line_sums``."""
+    inverse = 1.0 / h if h > 0.0 else 0.0
+    gone = x[first:last] - q
+    t = gone * inverse
+    left = 1.0 - np.where(np.abs(gone) > 0.001 * h, np.abs(t), 0.0) * (t * t)
+    w[first:last] = left * left * left * g[first:last]
+    line_sums(x, y, w, first, last, q, inverse, sums)
 
 
 def in_strands(terms: Array) -> float:

@@ -17,7 +17,7 @@ if not cython.compiled:  # compiled, these come from loess_1d.pxd
     from math import exp, sqrt
     from math import nan as NAN
 
-    from ..simd import curve_sums, line_sums, tricube
+    from ..simd import curve_sums, line_sums, tricube_sums
 
 GAUSSIAN_REACH: cython.double = 80.0  # exponents below −40 add nothing that a float64 sum would see
 
@@ -25,29 +25,36 @@ GAUSSIAN_REACH: cython.double = 80.0  # exponents below −40 add nothing that a
 def first_within(x: Array, q: float, reach: float) -> int:
     """The first row with q − x ≤ reach."""
     low: cython.Py_ssize_t = 0
-    high: cython.Py_ssize_t = x.shape[0]
-    middle: cython.Py_ssize_t
-    while low < high:
-        middle = (low + high) // 2
-        if q - x[middle] <= reach:
-            high = middle
-        else:
-            low = middle + 1
+    left: cython.Py_ssize_t = x.shape[0]
+    half: cython.Py_ssize_t
+    while left > 0:  # without branches: which half it is cannot be foreseen
+        half = left >> 1
+        low = low if q - x[low + half] <= reach else low + left - half
+        left = half
     return low
 
 
 def past_within(x: Array, q: float, reach: float) -> int:
     """One past the last row with x − q ≤ reach."""
     low: cython.Py_ssize_t = 0
-    high: cython.Py_ssize_t = x.shape[0]
-    middle: cython.Py_ssize_t
-    while low < high:
-        middle = (low + high) // 2
-        if x[middle] - q <= reach:
-            low = middle + 1
-        else:
-            high = middle
+    left: cython.Py_ssize_t = x.shape[0]
+    half: cython.Py_ssize_t
+    while left > 0:
+        half = left >> 1
+        low = low + left - half if x[low + half] - q <= reach else low
+        left = half
     return low
+
+
+def square_weights(w: Array, case: Array, first: cython.Py_ssize_t, last: cython.Py_ssize_t) -> None:
+    """w ← w²/case; ``case`` empty: all 1."""
+    j: cython.Py_ssize_t
+    if case.shape[0] == 0:
+        for j in range(first, last):
+            w[j] *= w[j]
+    else:
+        for j in range(first, last):
+            w[j] *= w[j] / case[j]
 
 
 def counted_width(x: Array, q: float, count: cython.Py_ssize_t) -> float:
@@ -81,6 +88,22 @@ def weighed_width(x: Array, case: Array, q: float, k: float) -> float:
             mass += case[right]
             right += 1
     return reach
+
+
+def gaussian_weights(
+    x: Array,
+    g: Array,
+    first: cython.Py_ssize_t,
+    last: cython.Py_ssize_t,
+    q: float,
+    nearest: float,
+    factor: float,
+    w: Array,
+) -> None:
+    """w ← g·exp(factor·(r² − nearest)): relative to the nearest row, so that distant queries do not underflow."""
+    j: cython.Py_ssize_t
+    for j in range(first, last):
+        w[j] = exp(factor * ((x[j] - q) * (x[j] - q) - nearest)) * g[j]
 
 
 def neighbour_widths(x: Array, case: Array, queries: Array, k: float, out: Array) -> None:
@@ -135,15 +158,14 @@ class SortedRows:
             reach = sqrt(nearest * nearest + GAUSSIAN_REACH * h * h)
         first = first_within(self.x, q, reach)
         last = past_within(self.x, q, reach)
-        if self.gaussian and h > 0.0:  # relative to the nearest row, so that distant queries do not underflow
-            for j in range(first, last):
-                w[j] = exp(-0.5 * ((self.x[j] - q) * (self.x[j] - q) - nearest * nearest) / (h * h)) * self.g[j]
-        else:
-            tricube(self.x, self.g, first, last, q, h, w)
         inverse: float = 1.0 / h if h > 0.0 else 0.0
-        if last > first:
+        sums[0] = 0.0
+        if last > first and self.gaussian and h > 0.0:
+            gaussian_weights(self.x, self.g, first, last, q, nearest * nearest, -0.5 / (h * h), w)
             line_sums(self.x, self.y, w, first, last, q, inverse, sums)
-        if not (last > first and sums[0] > 0.0):
+        elif last > first:
+            tricube_sums(self.x, self.y, self.g, first, last, q, h, w, sums)
+        if not sums[0] > 0.0:
             for j in range(4):
                 out[i, j] = NAN
             return
@@ -184,16 +206,15 @@ class SortedRows:
         out[i, 1] = slope * inverse
         out[i, 2] = v0
         if self.full:
-            for j in range(first, last):
-                w[j] = w[j] * w[j] if self.case.shape[0] == 0 else w[j] * (w[j] / self.case[j])
-            curve_sums(self.x, self.y, w, first, last, q, inverse, sums)
-            out[i, 3] = (
-                v0 * v0 * sums[0]
-                + 2.0 * v0 * v1 * sums[1]
-                + (v1 * v1 + 2.0 * v0 * v2) * sums[2]
-                + 2.0 * v1 * v2 * sums[3]
-                + v2 * v2 * sums[4]
-            )
+            square_weights(w, self.case, first, last)
+            if v2 == 0.0:
+                line_sums(self.x, self.y, w, first, last, q, inverse, sums)
+            else:
+                curve_sums(self.x, self.y, w, first, last, q, inverse, sums)
+            total: float = v0 * v0 * sums[0] + 2.0 * v0 * v1 * sums[1] + (v1 * v1 + 2.0 * v0 * v2) * sums[2]
+            if v2 != 0.0:
+                total += 2.0 * v1 * v2 * sums[3] + v2 * v2 * sums[4]
+            out[i, 3] = total
 
     def nearest(self, q: float) -> float:
         """The distance from q to the row nearest to it."""
