@@ -17,6 +17,11 @@ import trueline
 from trueline import simd
 from trueline.echo import sound_walks
 from trueline.moments.active_set_newton import ActiveSet
+from trueline.nonlinear.boosted_stumps import SortedColumns, add_votes
+from trueline.nonlinear.dual_perceptron import Expansion
+from trueline.nonlinear.loess_1d import SortedRows, neighbour_widths
+from trueline.nonlinear.loess_nd import ScatteredRows
+from trueline.parts.kernels import Linear
 
 PACKAGE = Path(trueline.__file__).parent
 KERNELS = sorted(path.with_suffix(".py") for path in PACKAGE.rglob("*.pxd") if not path.with_suffix(".h").exists())
@@ -60,9 +65,61 @@ def filter_digest(method: str, options: dict[str, object]) -> str:
     return hashlib.sha256(b"".join(np.ascontiguousarray(array).tobytes() for array in [left, *arrays])).hexdigest()
 
 
+def loess_digest(degree: int) -> str:
+    """Local fits in one variable, at rows and beyond them, rows of weight 2 among them."""
+    rng = np.random.default_rng(degree)
+    x = np.sort(rng.uniform(0.0, 9.0, 70).round(2))
+    y, case, robust = rng.normal(size=70).round(3), rng.integers(1, 3, 70).astype(float), rng.uniform(size=70).round(3)
+    queries = np.append(x, [-1.0, 12.0])
+    h, out = np.empty(72), np.empty((72, 4))
+    neighbour_widths(x, case, queries, 23.0, h)
+    SortedRows(x, y, robust * case, case, degree, False, True).fit(queries, h, out)
+    neighbour_widths(x, np.zeros(0), queries, 11.0, h)
+    counted = np.empty((72, 4))
+    SortedRows(x, y, robust, np.zeros(0), degree, False, True).fit(queries, h, counted)
+    return hashlib.sha256(out.tobytes() + counted.tobytes()).hexdigest()
+
+
+def surface_digest(degree: int) -> str:
+    """Local fits in two variables, one query away from all rows."""
+    rng = np.random.default_rng(degree)
+    Z, y, robust = rng.normal(size=(2, 60)).round(2), rng.normal(size=60).round(3), rng.uniform(size=60).round(3)
+    queries, out = np.vstack([Z.T[:20].copy(), [[50.0, 0.0]]]), np.empty((21, 5))
+    ScatteredRows(Z, y, 2.0 * robust, np.full(60, 2.0), degree, False, True).fit(queries, np.full(21, 1.5), out)
+    return hashlib.sha256(out.tobytes()).hexdigest()
+
+
+def perceptron_digest(budget: int) -> str:
+    """Scores of a linear perceptron in dual form, with and without a budget."""
+    rng = np.random.default_rng(budget)
+    X, y, out = rng.normal(size=(50, 7)).round(2), rng.choice([-1.0, 1.0], 50), np.empty(50)
+    rooms = np.zeros((64, 7)), np.zeros(64), np.zeros(64)
+    made = Expansion(Linear(), 1.0, *rooms, budget, (0, 0, 0))
+    assert made.learn(X, y, 0, out) == 50 and made.mistakes > 9
+    return hashlib.sha256(b"".join(array.tobytes() for array in (out, *rooms))).hexdigest()
+
+
+def stumps_digest() -> str:
+    """The errors of the best stumps of columns with ties, and votes; not the update of weights, which has an exp."""
+    rng = np.random.default_rng(0)
+    X, y, D, out = rng.integers(0, 9, (60, 4)) * 0.5, rng.choice([-1.0, 1.0], 60), rng.uniform(size=60), np.empty(60)
+    columns = np.ascontiguousarray(X.T)
+    table = SortedColumns(columns, np.argsort(columns, kind="stable").astype(np.int32), y, D / D.sum())
+    table.scan(0, 4)
+    j, place, error = table.best()
+    add_votes(X, np.array([j, 0, 2]), np.array([1.2, 0.7, 3.0]), np.array([0.3, -0.1, error]), 0, 60, out)
+    return hashlib.sha256(out.tobytes() + bytes([j, place % 256])).hexdigest()
+
+
 def digests() -> list[str]:
-    paths = [lasso_digest(width) for width in (3, 17, 40)]
-    return paths + [filter_digest(method, options) for method, options in FILTERS]
+    """Of every kernel that uses no function of libm but sqrt."""
+    return (
+        [lasso_digest(width) for width in (3, 17, 40)]
+        + [digest(degree) for digest in (loess_digest, surface_digest) for degree in (0, 1, 2)]
+        + [perceptron_digest(budget) for budget in (0, 9)]
+        + [stumps_digest()]
+        + [filter_digest(method, options) for method, options in FILTERS]
+    )
 
 
 @needs_compiler
@@ -101,3 +158,21 @@ def test_sums_in_lanes_are_sums():
         assert simd.gathered_dot(x, indices, 0, n, w) == pytest.approx(float(x @ w[indices]), abs=1e-12)
         single = sound_walks.single_window_dot(x.astype(np.float32), 0, w.astype(np.float32), n)
         assert single == pytest.approx(float(x @ w), abs=1e-4)
+
+
+USES = {
+    "LocalRegression": "tl.LocalRegression().fit(X[:, :1], y).predict(X[:, :1]), tl.LocalRegression().fit(X, y).predict(X)",
+    "KernelRegression": "tl.KernelRegression(alpha=0.1).fit(X, y).predict(X)",
+    "KernelPerceptron": "tl.KernelPerceptron().fit(X, y > 0).predict(X)",
+    "AdaBoost": "tl.AdaBoost(rounds=5).fit(X, y > 0).predict(X)",
+}
+
+
+@pytest.mark.parametrize("use", USES.values(), ids=list(USES))
+def test_a_first_use_compiles_nothing(use, tmp_path):
+    code = "import sys, numpy as np, trueline as tl; X = np.random.default_rng(0).normal(size=(60, 2)); y = X[:, 0]"
+    done = subprocess.run(
+        [sys.executable, "-c", f"{code}; {use}; print('numba' in sys.modules)"],
+        env={**os.environ, "PYTHONPATH": str(PACKAGE.parent), "HOME": str(tmp_path)}, capture_output=True, text=True,
+    )  # fmt: skip
+    assert (done.returncode, done.stdout.strip()) == (0, "False"), done.stderr

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from sklearn.utils.estimator_checks import check_estimator
 
 import trueline as tl
-from trueline.beyond.cells import Cells
+from trueline.nonlinear.loess_nd import Cells
 
 
 def r_output(name: str) -> np.ndarray:

@@ -1,15 +1,81 @@
-// dot, add and gathered dot: sums in a fixed order, so that every register width and every compiler gives the same bits
+// dot, add, gathered dot and the moments of local fits: sums in a fixed order, so that every register width and every compiler gives the same bits
 // (compile with -ffp-contract=off). Sixteen lanes, joined by halves; what is left of a row joins at 8, 4, 2 and 1.
 // Nothing beyond the end is read. simd.py is the same in Python.
 #pragma once
+#include <math.h>
 #include <stddef.h>
 #include <stdint.h>
+
+// Weights w = g·(1 − (r/h)³)³ of rows at distance r from q, g alone where r ≤ 0.001 h; t = (x − q)·inverse comes along.
+#define TRICUBE(x, g, t, w)                                                                                       \
+    const double gone = (x) - q, t = gone * inverse, third = fabs(gone) > near ? fabs(t) : 0.0;                   \
+    const double left = 1.0 - third * (t * t), w = left * left * left * (g);
+
+// With t = (x − q)·inverse, into strand k of sums s: Σw, Σwt, Σwt², Σwy, Σwyt.
+#define LINE_SUMS(w, t, y, s, k)                                                                                  \
+    {                                                                                                             \
+        s[0][k] += w;                                                                                             \
+        s[1][k] += w * t;                                                                                         \
+        s[2][k] += w * t * t;                                                                                     \
+        s[3][k] += w * y;                                                                                         \
+        s[4][k] += w * y * t;                                                                                     \
+    }
+// Σw, Σwt, Σwt², Σwt³, Σwt⁴, Σwyt².
+#define CURVE_SUMS(w, t, y, s, k)                                                                                 \
+    {                                                                                                             \
+        s[0][k] += w;                                                                                             \
+        s[1][k] += w * t;                                                                                         \
+        s[2][k] += w * (t * t);                                                                                   \
+        s[3][k] += w * (t * t) * t;                                                                               \
+        s[4][k] += w * (t * t) * (t * t);                                                                         \
+        s[5][k] += w * (t * t) * y;                                                                               \
+    }
+// Rows walk through four strands, which are joined in pairs.
+#define JOIN(SUMS) \
+    for (int a = 0; a < SUMS; ++a) sums[a] = (strand[a][0] + strand[a][1]) + (strand[a][2] + strand[a][3]);
+#define REST_OF_MOMENTS(SUMS, STEP)                                                                               \
+    for (; j < n; ++j) {                                                                                          \
+        const double t = (x[j] - q) * inverse;                                                                    \
+        STEP(w[j], t, y[j], strand, (j & 3))                                                                      \
+    }                                                                                                             \
+    JOIN(SUMS)
+#define REST_OF_TRICUBE                                                                                           \
+    for (; j < n; ++j) {                                                                                          \
+        TRICUBE(x[j], g[j], t, v)                                                                                 \
+        w[j] = v;                                                                                                 \
+        LINE_SUMS(v, t, y[j], strand, (j & 3))                                                                    \
+    }                                                                                                             \
+    JOIN(5)
+#define MOMENTS(Register, WIDTH, SUMS, STEP, WEIGH, REST)                                                         \
+    Register lane[SUMS][4 / WIDTH] = {{{0}}};                                                                     \
+    double strand[SUMS][4];                                                                                       \
+    ptrdiff_t j = 0;                                                                                              \
+    for (; j + 4 <= n; j += 4)                                                                                    \
+        for (int k = 0; k < 4 / WIDTH; ++k) {                                                                     \
+            const Register z = *(const Register*)(y + j + k * WIDTH);                                             \
+            WEIGH(Register, WIDTH)                                                                                \
+            STEP(v, t, z, lane, k)                                                                                \
+        }                                                                                                         \
+    for (int a = 0; a < SUMS; ++a)                                                                                \
+        for (int k = 0; k < 4 / WIDTH; ++k) *(Register*)(strand[a] + k * WIDTH) = lane[a][k];                     \
+    REST
+#define GIVEN_WEIGHTS(Register, WIDTH)                                                                            \
+    const Register v = *(const Register*)(w + j + k * WIDTH);                                                     \
+    const Register t = (*(const Register*)(x + j + k * WIDTH) - q) * inverse;
+#define TRICUBE_WEIGHTS(Register, WIDTH)                                                                          \
+    const Register gone = *(const Register*)(x + j + k * WIDTH) - q, t = gone * inverse;                          \
+    const Register##Bits size = (Register##Bits)gone & 0x7fffffffffffffffLL, far = (Register)size > near;         \
+    const Register third = (Register)((Register##Bits)t & far & 0x7fffffffffffffffLL);                            \
+    const Register left = 1.0 - third * (t * t), v = left * left * left * *(const Register*)(g + j + k * WIDTH);  \
+    *(Register*)(w + j + k * WIDTH) = v;
 
 #if defined(__GNUC__)  // GCC, Clang, zig: registers of two doubles everywhere, of four where the processor has them
 #define ALWAYS static inline __attribute__((always_inline))
 #define PREFETCH(address) __builtin_prefetch(address)
 typedef double Two __attribute__((vector_size(16), aligned(8), may_alias));
 typedef double Four __attribute__((vector_size(32), aligned(8), may_alias));
+typedef long long TwoBits __attribute__((vector_size(16)));
+typedef long long FourBits __attribute__((vector_size(32)));
 
 #define WALKS(name, Register, WIDTH, TARGET)                                                                      \
     TARGET static double dot_##name(const double* x, const double* w, ptrdiff_t n) {                              \
@@ -49,6 +115,19 @@ typedef double Four __attribute__((vector_size(32), aligned(8), may_alias));
             *(Register*)(w + j) += *(const Register*)(x + j) * scale;                                             \
         }                                                                                                         \
         for (; j < n; ++j) w[j] += scale * x[j];                                                                  \
+    }                                                                                                             \
+    TARGET static void tricube_sums_##name(const double* x, const double* y, const double* g, double q, double h, \
+                                           ptrdiff_t n, double* w, double* sums) {                                \
+        const double inverse = h > 0.0 ? 1.0 / h : 0.0, near = 0.001 * h;                                         \
+        MOMENTS(Register, WIDTH, 5, LINE_SUMS, TRICUBE_WEIGHTS, REST_OF_TRICUBE)                                  \
+    }                                                                                                             \
+    TARGET static void line_sums_##name(const double* x, const double* y, const double* w, double q, double inverse, \
+                                        ptrdiff_t n, double* sums) {                                              \
+        MOMENTS(Register, WIDTH, 5, LINE_SUMS, GIVEN_WEIGHTS, REST_OF_MOMENTS(5, LINE_SUMS))                      \
+    }                                                                                                             \
+    TARGET static void curve_sums_##name(const double* x, const double* y, const double* w, double q, double inverse, \
+                                         ptrdiff_t n, double* sums) {                                             \
+        MOMENTS(Register, WIDTH, 6, CURVE_SUMS, GIVEN_WEIGHTS, REST_OF_MOMENTS(6, CURVE_SUMS))                    \
     }
 
 WALKS(base, Two, 2, )
@@ -75,12 +154,31 @@ static double dot_base(const double* x, const double* w, ptrdiff_t n) {
 static void add_base(const double* x, double scale, double* w, ptrdiff_t n) {
     for (ptrdiff_t j = 0; j < n; ++j) w[j] += scale * x[j];
 }
+static void tricube_sums_base(const double* x, const double* y, const double* g, double q, double h, ptrdiff_t n, double* w, double* sums) {
+    const double inverse = h > 0.0 ? 1.0 / h : 0.0, near = 0.001 * h;
+    double strand[5][4] = {{0}};
+    ptrdiff_t j = 0;
+    REST_OF_TRICUBE
+}
+static void line_sums_base(const double* x, const double* y, const double* w, double q, double inverse, ptrdiff_t n, double* sums) {
+    double strand[5][4] = {{0}};
+    ptrdiff_t j = 0;
+    REST_OF_MOMENTS(5, LINE_SUMS)
+}
+static void curve_sums_base(const double* x, const double* y, const double* w, double q, double inverse, ptrdiff_t n, double* sums) {
+    double strand[6][4] = {{0}};
+    ptrdiff_t j = 0;
+    REST_OF_MOMENTS(6, CURVE_SUMS)
+}
 #endif
 
 static struct {
     double (*dot)(const double* x, const double* w, ptrdiff_t n);
     void (*add)(const double* x, double scale, double* w, ptrdiff_t n);
-} walks = {dot_base, add_base};
+    void (*tricube_sums)(const double* x, const double* y, const double* g, double q, double h, ptrdiff_t n, double* w, double* sums);
+    void (*line_sums)(const double* x, const double* y, const double* w, double q, double inverse, ptrdiff_t n, double* sums);
+    void (*curve_sums)(const double* x, const double* y, const double* w, double q, double inverse, ptrdiff_t n, double* sums);
+} walks = {dot_base, add_base, tricube_sums_base, line_sums_base, curve_sums_base};
 
 #if defined(__GNUC__) && defined(__x86_64__)
 #include <cpuid.h>
@@ -95,6 +193,9 @@ __attribute__((constructor)) static void choose_walks(void) {
     if (!has_avx2()) return;
     walks.dot = dot_avx2;
     walks.add = add_avx2;
+    walks.tricube_sums = tricube_sums_avx2;
+    walks.line_sums = line_sums_avx2;
+    walks.curve_sums = curve_sums_avx2;
 }
 #endif
 

@@ -5,6 +5,9 @@ cdef extern from "simd.h" nogil:
     double dot_ "walks.dot"(const double* x, const double* w, Py_ssize_t n) noexcept
     void add_ "walks.add"(const double* x, double scale, double* w, Py_ssize_t n) noexcept
     double gathered_dot_ "gathered_dot"(const double* values, const int32_t* indices, Py_ssize_t n, const double* w) noexcept
+    void tricube_sums_ "walks.tricube_sums"(const double* x, const double* y, const double* g, double q, double h, Py_ssize_t n, double* w, double* sums) noexcept
+    void line_sums_ "walks.line_sums"(const double* x, const double* y, const double* w, double q, double inverse, Py_ssize_t n, double* sums) noexcept
+    void curve_sums_ "walks.curve_sums"(const double* x, const double* y, const double* w, double q, double inverse, Py_ssize_t n, double* sums) noexcept
 
 cdef inline double dot(const double[::1] x, const double[::1] w, Py_ssize_t n) noexcept nogil:
     return dot_(&x[0], &w[0], n) if n else 0.0
@@ -29,3 +32,12 @@ cdef inline double rows_dot(const double[:, ::1] A, Py_ssize_t i, const double[:
 cdef inline void rows_add(const double[:, ::1] A, Py_ssize_t i, double scale, double[:, ::1] B, Py_ssize_t j, Py_ssize_t first, Py_ssize_t n) noexcept nogil:
     if n > 0:
         add_(&A[i, first], scale, &B[j, first], n)
+
+cdef inline void tricube_sums(const double[::1] x, const double[::1] y, const double[::1] g, Py_ssize_t first, Py_ssize_t last, double q, double h, double[::1] w, double[::1] sums) noexcept nogil:
+    tricube_sums_(&x[first], &y[first], &g[first], q, h, last - first, &w[first], &sums[0])
+
+cdef inline void line_sums(const double[::1] x, const double[::1] y, const double[::1] w, Py_ssize_t first, Py_ssize_t last, double q, double inverse, double[::1] sums) noexcept nogil:
+    line_sums_(&x[first], &y[first], &w[first], q, inverse, last - first, &sums[0])
+
+cdef inline void curve_sums(const double[::1] x, const double[::1] y, const double[::1] w, Py_ssize_t first, Py_ssize_t last, double q, double inverse, double[::1] sums) noexcept nogil:
+    curve_sums_(&x[first], &y[first], &w[first], q, inverse, last - first, &sums[0])

@@ -64,3 +64,35 @@ def rows_dot(A: Array, i: int, B: Array, j: int, first: int, n: int) -> float:
 def rows_add(A: Array, i: int, scale: float, B: Array, j: int, first: int, n: int) -> None:
     """B[j, first : first + n] += scale · A[i, first : first + n]."""
     add(A[i, first:], scale, B[j, first:], max(n, 0))
+
+
+def tricube_sums(
+    x: Array, y: Array, g: Array, first: int, last: int, q: float, h: float, w: Array, sums: Array
+) -> None:
+    """w ← g·(1 − (r/h)³)³ for rows first … last − 1 at distance r from q, g alone within 0.001 h; then ``line_sums``."""
+    inverse = 1.0 / h if h > 0.0 else 0.0
+    gone = x[first:last] - q
+    t = gone * inverse
+    left = 1.0 - np.where(np.abs(gone) > 0.001 * h, np.abs(t), 0.0) * (t * t)
+    w[first:last] = left * left * left * g[first:last]
+    line_sums(x, y, w, first, last, q, inverse, sums)
+
+
+def in_strands(terms: Array) -> float:
+    """A sum in four strands that are joined in pairs."""
+    whole = np.append(terms, np.zeros(-len(terms) % 4)).reshape(-1, 4)
+    strand = np.zeros(4) if not len(whole) else (0.0 + whole).cumsum(axis=0)[-1]
+    return float((strand[0] + strand[1]) + (strand[2] + strand[3]))
+
+
+def line_sums(x: Array, y: Array, w: Array, first: int, last: int, q: float, inverse: float, sums: Array) -> None:
+    """With t = (x − q)·inverse over rows first … last − 1: Σw, Σwt, Σwt², Σwy, Σwyt."""
+    t, v, z = (x[first:last] - q) * inverse, w[first:last], y[first:last]
+    sums[:5] = [in_strands(terms) for terms in (v, v * t, v * t * t, v * z, v * z * t)]
+
+
+def curve_sums(x: Array, y: Array, w: Array, first: int, last: int, q: float, inverse: float, sums: Array) -> None:
+    """With t = (x − q)·inverse over rows first … last − 1: Σw, Σwt, Σwt², Σwt³, Σwt⁴, Σwyt²."""
+    t, v, z = (x[first:last] - q) * inverse, w[first:last], y[first:last]
+    c = t * t
+    sums[:6] = [in_strands(terms) for terms in (v, v * t, v * c, v * c * t, v * c * c, v * c * z)]

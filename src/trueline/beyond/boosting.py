@@ -15,72 +15,15 @@ from typing import Any
 
 import numpy as np
 
-from .._jit import kernel
 from ..certificates.certificate import Assumption, Status, from_dict
 from ..certificates.likelihood import BoostingCertificate
+from ..errors import DataError
 from ..modelfile import Array, whole_numbers
+from ..nonlinear.boosted_stumps import SortedColumns, add_votes
 from ..threads import get_threads, spread
 
 THETA = 0.1
 PERFECT = 1e-10  # a stump without error would have infinite weight; its error counts as this much
-TIE = 1e-12  # errors closer than this are equal, and the first stump wins: rounding must not choose
-
-
-@kernel
-def best_stump(
-    columns: Any, order: Any, signed: Any, base: float, start: int, stop: int, errors: Any, places: Any
-) -> None:
-    """For columns start … stop − 1 the error of the best stump "+1 above the threshold" or its negation.
-
-    ``signed`` is D·y and ``base`` the weight of the rows with y = −1, which is the error of calling all rows +1.
-    A place p is a threshold below the p-th row of the order (p = 0: all rows +1); −p − 1 stands for the negation.
-    """
-    n = signed.size
-    for j in range(start, stop):
-        error = base
-        least, at = error, 0
-        if 1.0 - error < least - TIE:
-            least, at = 1.0 - error, -1
-        for p in range(n - 1):
-            row = order[j, p]
-            error += signed[row]
-            if columns[j, order[j, p + 1]] > columns[j, row]:
-                if error < least - TIE:
-                    least, at = error, p + 1
-                if 1.0 - error < least - TIE:
-                    least, at = 1.0 - error, -(p + 1) - 1
-        errors[j] = least
-        places[j] = at
-
-
-@kernel
-def reweigh(column: Any, threshold: float, sign: float, alpha: float, y: Any, D: Any, signed: Any) -> float:
-    """D ← D·exp(−α y h)/Z in place; the exact weighted error of the stump before the update comes back."""
-    up, down = math.exp(alpha), math.exp(-alpha)
-    total = 0.0
-    wrong = 0.0
-    for i in range(y.size):
-        h = sign if column[i] > threshold else -sign
-        if h * y[i] < 0.0:
-            wrong += D[i]
-            D[i] *= up
-        else:
-            D[i] *= down
-        total += D[i]
-    for i in range(y.size):
-        D[i] /= total
-        signed[i] = D[i] * y[i]
-    return wrong
-
-
-@kernel(reassociate=True)
-def add_votes(X: Any, features: Any, thresholds: Any, votes: Any, out: Any, start: int, stop: int) -> None:
-    """f(x) = Σ votes·sign(x_j > threshold) for rows start … stop − 1."""
-    for i in range(start, stop):
-        score = 0.0
-        for t in range(votes.size):
-            score += votes[t] if X[i, features[t]] > thresholds[t] else -votes[t]
-        out[i] = score
 
 
 class Machine:
@@ -91,10 +34,12 @@ class Machine:
 
     def scores(self, X: np.ndarray) -> np.ndarray:
         """f of each row."""
-        out = np.zeros(len(X))
+        X, out = np.ascontiguousarray(X, dtype=np.float64), np.zeros(len(X))
+        if min(len(self.features), len(self.thresholds)) < len(self.votes) or (self.features >= X.shape[1]).any():
+            raise DataError("the stumps do not fit the columns; use an intact copy of the model", where="X")
         step = max(1_000, -(-len(X) // get_threads()))
-        fixed = (X, self.features, self.thresholds, self.votes, out)
-        spread(lambda a: add_votes(*fixed, a, min(a + step, len(X))), range(0, len(X), step))
+        stumps = self.features, self.thresholds, self.votes
+        spread(lambda a: add_votes(X, *stumps, a, min(a + step, len(X)), out), range(0, len(X), step))
         return out
 
 
@@ -115,10 +60,8 @@ def boost(
 ) -> tuple[Machine, BoostingCertificate, list[float]]:
     """Boost stumps on y = ±1; the machine, its certificate and the bound after each round."""
     D = weights / weights.sum()
-    start = D.copy()
-    signed = D * y
     d = len(columns)
-    errors, places = np.empty(d), np.empty(d, dtype=np.int64)
+    table = SortedColumns(columns, order, y, D)
     features: list[int] = []
     thresholds: list[float] = []
     votes: list[float] = []
@@ -128,21 +71,19 @@ def boost(
         [p for p in np.array_split(np.arange(d), min(d, get_threads())) if len(p)] if X.size > 20_000 else [range(d)]
     )
     for _ in range(rounds):
-        base = float(D[y < 0.0].sum())
-        spread(lambda p: best_stump(columns, order, signed, base, p[0], p[-1] + 1, errors, places), parts)  # noqa: B023
-        j = int(np.argmax(errors <= errors.min() + TIE))
-        place = int(places[j])
+        spread(lambda p: table.scan(p[0], p[-1] + 1), parts)
+        j, place, error = table.best()
         sign, p = (1.0, place) if place >= 0 else (-1.0, -place - 1)
         threshold = -math.inf
         if p > 0:
             low, high = columns[j, order[j, p - 1]], columns[j, order[j, p]]
             threshold = 0.5 * low + 0.5 * high
             threshold = low if not low <= threshold < high else threshold
-        error = max(float(errors[j]), PERFECT)
+        error = max(error, PERFECT)
         if error >= 0.5 - 1e-12:
             break
         alpha = 0.5 * math.log((1.0 - error) / error)
-        exact = reweigh(columns[j], threshold, sign, alpha, y, D, signed)
+        exact = table.reweigh(j, threshold, sign, alpha)
         features.append(j)
         thresholds.append(threshold)
         votes.append(sign * alpha)
@@ -151,7 +92,7 @@ def boost(
         if error <= PERFECT:
             break
     machine = Machine(np.array(features, dtype=np.int64), np.array(thresholds), np.array(votes))
-    return machine, certify(machine, X, y, start, normalisers, edges), np.cumprod(normalisers).tolist()
+    return machine, certify(machine, X, y, D, normalisers, edges), np.cumprod(normalisers).tolist()
 
 
 def certify(

@@ -13,11 +13,11 @@ from typing import Any
 import numpy as np
 
 from .. import dense
-from .._jit import kernel
 from ..certificates.certificate import Assumption, Status
 from ..certificates.regret import MistakeCertificate
 from ..errors import DataError, ModelError
 from ..modelfile import Array
+from ..nonlinear.dual_perceptron import Expansion
 from ..online import inputs
 from ..online.mistakes import comparators, perceptron_bound
 from ..online.named import Layout
@@ -28,75 +28,6 @@ from ..threads import spread
 FACTORED = 1_500
 # A line of progress has a bound up to so many mistakes: an eigendecomposition of their Gram matrix each time.
 BOUNDED = 256
-
-
-@kernel(reassociate=True)
-def one_score(shape: Any, radial: bool, extra: float, rows: Any, signs: Any, norms: Any, size: int, x: Any) -> float:
-    """Σ sign·(K(x_j, x) + extra) over the expansion.
-
-    A radial kernel depends on x_j − x alone: from the squares of the differences, which lose no digits far from 0.
-    """
-    norm = 0.0
-    for k in range(x.size):
-        norm += x[k] * x[k]
-    score = 0.0
-    for j in range(size):
-        if radial:
-            square = 0.0
-            for k in range(x.size):
-                square += (rows[j, k] - x[k]) * (rows[j, k] - x[k])
-            score += signs[j] * (shape.value(0.0, square, 0.0) + extra)
-            continue
-        dot = 0.0
-        for k in range(x.size):
-            dot += rows[j, k] * x[k]
-        score += signs[j] * (shape.value(dot, norms[j], norm) + extra)
-    return score
-
-
-@kernel
-def score_rows(
-    shape: Any, radial: bool, extra: float, rows: Any, signs: Any, norms: Any, size: int, X: Any, start: int, stop: int,
-    out: Any,
-) -> None:  # fmt: skip
-    """Scores of rows start … stop − 1: the same sums as in learning."""
-    for i in range(start, stop):
-        out[i] = one_score(shape, radial, extra, rows, signs, norms, size, X[i])
-
-
-@kernel
-def learn_rows(
-    shape: Any, radial: bool, extra: float, X: Any, y: Any, start: int, rows: Any, signs: Any, norms: Any, size: int,
-    oldest: int, budget: int, out: Any,
-) -> tuple[int, int, int, int]:  # fmt: skip
-    """Learn rows in order until the end or until the room is full: (next row, size, oldest, mistakes)."""
-    mistakes = 0
-    i = start
-    while i < X.shape[0]:
-        if budget == 0 and size == rows.shape[0]:
-            break
-        score = one_score(shape, radial, extra, rows, signs, norms, size, X[i])
-        out[i] = score
-        if y[i] * score <= 0.0:
-            mistakes += 1
-            place = size
-            if budget > 0 and size == budget:
-                place, oldest = oldest, (oldest + 1) % budget
-            else:
-                size += 1
-            norm = 0.0
-            for k in range(X.shape[1]):
-                rows[place, k] = X[i, k]
-                norm += X[i, k] * X[i, k]
-            signs[place] = y[i]
-            norms[place] = norm
-        i += 1
-    return i, size, oldest, mistakes
-
-
-def is_radial(shape: Any) -> bool:
-    """Whether a kernel depends on x − z alone."""
-    return bool(getattr(shape, "radial", False))
 
 
 class Head:
@@ -116,17 +47,22 @@ class Head:
         self.rows = np.pad(self.rows, ((0, more), (0, 0)))
         self.signs, self.norms = np.pad(self.signs, (0, more)), np.pad(self.norms, (0, more))
 
+    def expansion(self, shape: Any, extra: float) -> Expansion:
+        """The rows of this head, for a kernel that compiled code knows."""
+        if not self.rows.flags.writeable:  # mapped from a file by joblib
+            self.rows, self.signs, self.norms = self.rows.copy(), self.signs.copy(), self.norms.copy()
+        counts = self.size, self.oldest, self.mistakes
+        return Expansion(shape, extra, self.rows, self.signs, self.norms, self.budget, counts)
+
     def learn(self, shape: Any, extra: float, X: np.ndarray, y: np.ndarray) -> np.ndarray:
         out, at = np.empty(len(y)), 0
         while at < len(y):
             if not self.budget and self.size == len(self.rows):
                 self.grow()
-            if isinstance(shape, tuple):
-                at, self.size, self.oldest, missed = learn_rows(
-                    shape, is_radial(shape), extra, X, y, at, self.rows, self.signs, self.norms, self.size, self.oldest,
-                    self.budget, out,
-                )  # fmt: skip
-                self.mistakes += missed
+            if type(shape) in KERNELS.values():
+                rows = self.expansion(shape, extra)
+                at = rows.learn(X, y, at, out)
+                self.size, self.oldest, self.mistakes = rows.size, rows.oldest, rows.mistakes
             else:
                 out[at] = self.scores(shape, extra, X[at : at + 1])[0]
                 if y[at] * out[at] <= 0.0:
@@ -135,7 +71,7 @@ class Head:
                         place, self.oldest = self.oldest, (self.oldest + 1) % self.budget
                     else:
                         self.size += 1
-                    self.rows[place], self.signs[place] = X[at], y[at]
+                    self.rows[place], self.signs[place], self.norms[place] = X[at], y[at], X[at] @ X[at]
                     self.mistakes += 1
                 at += 1
         return out
@@ -143,14 +79,13 @@ class Head:
     def scores(self, shape: Any, extra: float, X: np.ndarray) -> np.ndarray:
         if not self.size:
             return np.zeros(len(X))
-        rows, signs = self.rows[: self.size], self.signs[: self.size]
-        if isinstance(shape, tuple):
-            out = np.empty(len(X))
-            fixed = (shape, is_radial(shape), extra, self.rows, self.signs, self.norms, self.size, X)
+        if type(shape) in KERNELS.values():
+            rows, out = self.expansion(shape, extra), np.empty(len(X))
             step = max(64, -(-len(X) // 16))
-            spread(lambda a: score_rows(*fixed, a, min(a + step, len(X)), out), range(0, len(X), step))
+            spread(lambda a: rows.scores(X, a, min(a + step, len(X)), out), range(0, len(X), step))
             return out
-        return gram(shape, X, rows) @ signs + extra * signs.sum()
+        signs = self.signs[: self.size]
+        return gram(shape, X, self.rows[: self.size]) @ signs + extra * signs.sum()
 
 
 class KernelPerceptronModel:

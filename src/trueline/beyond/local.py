@@ -16,12 +16,11 @@ from ..certificates.certificate import from_dict
 from ..certificates.likelihood import MonotoneCertificate
 from ..errors import DataError, ModelError
 from ..modelfile import Array, under
+from ..nonlinear import loess_nd as k_d
+from ..nonlinear.loess_1d import SortedRows, neighbour_widths
+from ..nonlinear.loess_nd import Cells, ScatteredRows, distances_to
 from ..onepass.distributions import t_quantile
 from ..threads import get_threads, spread
-from . import cells as k_d
-from .cells import Cells
-from .cloud import cloud_fit, square_distances
-from .window import widths, window_fits
 
 ARRAYS = ("Z", "y", "case", "robust", "unit", "fitted", "nodes", "knots")
 LATER = ("robustness", "tried", "scores")  # not in older files
@@ -103,7 +102,7 @@ class LocalModel:
         found = np.empty(len(queries))
         if self.sorted:
             x, flat = np.ascontiguousarray(self.Z[:, 0]), np.ascontiguousarray(queries[:, 0])
-            spread(lambda part: widths(x, case, flat[part], k, found[part]), self._pieces(len(queries)))
+            spread(lambda part: neighbour_widths(x, case, flat[part], k, found[part]), self._pieces(len(queries)))
         else:
             spread(lambda part: self._cloud_widths(queries[part], case, k, found[part]), self._pieces(len(queries)))
         if s.bandwidth is not None:
@@ -120,8 +119,8 @@ class LocalModel:
 
     def _cloud_widths(self, queries: np.ndarray, case: np.ndarray, k: float, out: np.ndarray) -> None:
         columns, squares = self._columns(), np.empty(len(self.y))
-        for i, q in enumerate(queries):
-            square_distances(columns, q, squares)
+        for i in range(len(queries)):
+            distances_to(columns, queries, i, squares)
             if case.size:
                 order = np.argsort(squares)
                 place = int(np.searchsorted(np.cumsum(case[order]), k * (1.0 - 1e-12)))
@@ -132,6 +131,7 @@ class LocalModel:
     def direct(self, queries: np.ndarray, h: np.ndarray, full: bool = True, robust: Any = None) -> np.ndarray:
         """(value, unit leverage, Σl²/w, gradient…) by a fit at each query."""
         s, p = self.settings, self.Z.shape[1]
+        queries = np.ascontiguousarray(queries)
         rw = self.robust if robust is None else robust
         g = rw * self.case if self.case.size else rw
         gaussian = s.kernel == "gaussian"
@@ -139,21 +139,15 @@ class LocalModel:
         if self.sorted:
             x, flat = np.ascontiguousarray(self.Z[:, 0]), np.ascontiguousarray(queries[:, 0])
             found = np.empty((len(queries), 4))
-
-            def one(part: slice) -> None:
-                window_fits(x, self.y, g, rw, flat[part], h[part], s.degree, gaussian, full, found[part])
-
-            spread(one, self._pieces(len(queries)))
+            rows = SortedRows(x, self.y, g, self.case, s.degree, gaussian, full)
+            spread(lambda part: rows.fit(flat[part], h[part], found[part]), self._pieces(len(queries)))
             out[:, 0], out[:, 1], out[:, 2], out[:, 3] = found[:, 0], found[:, 2], found[:, 3], found[:, 1]
         else:
             columns = self._columns()
 
             def some(part: slice) -> None:
-                squares = np.empty(len(self.y))
-                for i in range(part.start, part.stop):
-                    square_distances(columns, queries[i], squares)
-                    near = float(squares.min()) if gaussian else 0.0
-                    cloud_fit(columns, self.y, g, rw, queries[i], h[i], near, squares, s.degree, gaussian, out[i])
+                rows = ScatteredRows(columns, self.y, g, self.case, s.degree, gaussian, full)
+                rows.fit(queries[part], h[part], out[part])
 
             spread(some, self._pieces(len(queries)))
         return out

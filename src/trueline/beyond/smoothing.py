@@ -4,7 +4,7 @@ Robust iterations weigh rows by the bisquare of their residuals over six medians
 fit is linear in y, ŷ = Ly, so that tr L (effective degrees of freedom), leave-one-out errors r/(1 − l_ii), and standard
 errors σ‖l(q)‖ come with it; σ² = RSS/(n − 2 tr L + tr LLᵀ), or after robust iterations the MAD with the same correction.
 
-Small tables are fitted at every row; large ones at the corners of k-d cells (``cells``), or with R's ``delta`` at rows
+Small tables are fitted at every row; large ones at the corners of k-d cells (``loess_nd``), or with R's ``delta`` at rows
 that far apart and by straight lines between. What that costs in accuracy is measured on a sample of rows.
 """
 
@@ -18,7 +18,7 @@ import numpy as np
 from ..certificates.certificate import Assumption, Status
 from ..certificates.likelihood import MonotoneCertificate
 from ..errors import UsageError
-from .cells import Cells
+from ..nonlinear.loess_nd import Cells
 from .highbreakdown import mad, weighted_median
 from .local import LocalModel, Settings
 
