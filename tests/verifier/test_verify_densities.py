@@ -170,5 +170,5 @@ def test_a_certificate_that_cannot_be_computed_is_a_sentence():
         def certificate(self):
             raise np.linalg.LinAlgError("the matrix is not positive definite")
 
-    with pytest.raises(ModelError, match="cannot be read"):
+    with pytest.raises(ModelError, match="cannot be recomputed"):
         tl.verify(Broken(), (X,))

@@ -192,7 +192,7 @@ def _check_penalty_as_asked(out: Claims, statistics: dict[str, Any], asked: Any,
         if name in said and hasattr(asked, name):
             own, wanted = bool(said[name]), bool(getattr(asked, name))
             out.of_model(f"{name}, as asked", own, wanted, own == wanted)
-    if "alpha" not in said or said.get("penalty") == "none":
+    if "alpha" not in said or said.get("penalty") in ("none", "nonnegative", "box"):
         return
     own = np.ravel(np.asarray(said["alpha"], dtype=float))
     if hasattr(asked, "C"):
