@@ -87,7 +87,9 @@ class RegretCertificate(Certificate):
         if self.best_fixed_loss is not None:
             first += f" The best fixed weights in hindsight would have lost {number(self.best_fixed_loss)}."
         elif self.best_fixed_lower_bound is not None:
-            first += f" No fixed weights that it could take would have lost less than {number(self.best_fixed_lower_bound)}."
+            first += (
+                f" No fixed weights that it could take would have lost less than {number(self.best_fixed_lower_bound)}."
+            )
         else:
             first += " What the best fixed weights would have lost is not known."
         if self.best_member_loss is not None:

@@ -190,8 +190,8 @@ def _check_penalty_as_asked(out: Claims, statistics: dict[str, Any], asked: Any,
     said = statistics.get("objective") or statistics
     for name in ("fit_intercept", "positive"):
         if name in said and hasattr(asked, name):
-            own, wanted = bool(said[name]), bool(getattr(asked, name))
-            out.of_model(f"{name}, as asked", own, wanted, own == wanted)
+            has, wants = bool(said[name]), bool(getattr(asked, name))
+            out.of_model(f"{name}, as asked", has, wants, has == wants)
     if "alpha" not in said or said.get("penalty") in ("none", "nonnegative", "box"):
         return
     own = np.ravel(np.asarray(said["alpha"], dtype=float))
