@@ -414,3 +414,14 @@ def test_a_rate_that_leaps_between_corners_is_known_by_its_exponents(seed):
     c = rng.integers(0, 3, 250).astype(float)
     learner = learned(Regressor(geometry="signed"), "fit", A, y, c)
     assert failed(learner, (A, y, c)) == set()
+
+
+@pytest.mark.parametrize("settings", [{}, {"fit_intercept": True}, {"kernel": "polynomial", "degree": 2}], ids=str)
+def test_repeated_rows_that_left_the_budget_cancel_as_they_did(settings):
+    """Counts repeat rows: scores that are 0 but for rounding, in rounds whose rows the learner no longer holds."""
+    for seed in range(4, 10):
+        rng = np.random.default_rng(seed)
+        A = (rng.poisson(2, size=(150, 2)) * (rng.random((150, 1)) < 0.3)).astype(float)
+        y = rng.integers(0, 3, 150)
+        learner = tl.KernelPerceptron(budget=10, **settings).fit(A, y)
+        assert failed(learner, (A, y)) == set()

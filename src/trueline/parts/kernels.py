@@ -68,6 +68,8 @@ class Gaussian(NamedTuple):
         return np.exp(-self.gamma * np.maximum(0.0, norm_x + norm_z - 2.0 * dot))
 
 
+EPS = 2.0**-52
+LOST = 1e-12  # of a radial kernel's exponent: what products may lose of it before differences are formed
 KERNELS: dict[str, Any] = {cls.name: cls for cls in (Linear, Polynomial, Gaussian)}
 
 
@@ -106,13 +108,21 @@ def gram(shape: Any, X: np.ndarray, Z: np.ndarray | None = None) -> np.ndarray:
         middle = (X if Z is None else Z).mean(axis=0)
         X, Z = X - middle, None if Z is None else Z - middle
     Z = X if Z is None else Z
-    dots = X @ Z.T
-    if isinstance(shape, Linear):
-        return dots
     norms_x = np.einsum("ij,ij->i", X, X)
     norms_z = norms_x if Z is X else np.einsum("ij,ij->i", Z, Z)
-    if Z is X:
-        np.fill_diagonal(dots, norms_x)  # BLAS rounds x·x otherwise than the norm; a distance to oneself is 0
+    largest = float(norms_x.max(initial=0.0) + norms_z.max(initial=0.0))
+    if getattr(shape, "radial", False) and getattr(shape, "gamma", 1.0) * X.shape[1] * EPS * largest > LOST:
+        # ‖x‖² + ‖z‖² − 2x·z would lose the digits of near rows: by differences, as −½‖x − z‖² of rows without a length
+        dots = np.zeros((len(X), len(Z)))
+        for x, z in zip(X.T, Z.T, strict=True):
+            dots -= 0.5 * (x[:, None] - z) ** 2
+        norms_x, norms_z = np.zeros(len(X)), np.zeros(len(Z))
+    else:
+        dots = X @ Z.T
+        if isinstance(shape, Linear):
+            return dots
+        if Z is X:
+            np.fill_diagonal(dots, norms_x)  # BLAS rounds x·x otherwise than the norm; a distance to oneself is 0
     step = max(1, BLOCK // max(1, len(Z)))
 
     def fill(start: int) -> None:

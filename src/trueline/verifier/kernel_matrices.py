@@ -11,6 +11,7 @@ from .agreement import EPS
 from .stated_claims import Rows
 
 POSITIVE = 1e-10  # eigenvalues below this part of the mean of K(x, x), with a minus sign, refute an inner product
+LOST = 1e-11  # of a Gaussian kernel's exponent: a model whose products lose more takes differences
 
 
 def kernel_matrix(shape: Any, A: Rows, B: Rows) -> tuple[Rows, Rows, Rows]:
@@ -25,12 +26,13 @@ def kernel_matrix(shape: Any, A: Rows, B: Rows) -> tuple[Rows, Rows, Rows]:
         distances = squared_distances(A, B)
         exponent = shape.gamma * distances
         K = np.exp(-exponent)
-        # The model takes x and z less the mean of the points, which rounds them by EPS of their size, and then loses the
-        # digits of ‖x‖² in ‖x‖² + ‖z‖² − 2x·z.
+        # The model takes x and z less one middle, which rounds them by EPS of what is left, and then loses digits of
+        # ‖x‖² in ‖x‖² + ‖z‖² − 2x·z, or forms differences where those would be many.
         middle = B.mean(axis=0)
-        lengths = ((A - middle) ** 2).sum(axis=1)[:, None] + ((B - middle) ** 2).sum(axis=1)
-        shifts = EPS * (np.linalg.norm(A, axis=1)[:, None] + np.linalg.norm(B, axis=1))
-        moved = shape.gamma * (terms * lengths + 2.0 * np.sqrt(distances) * shifts + shifts**2)
+        left, right = ((A - middle) ** 2).sum(axis=1)[:, None], ((B - middle) ** 2).sum(axis=1)
+        shifts = EPS * (np.sqrt(left) + np.sqrt(right))
+        moved = np.minimum(shape.gamma * terms * (left + right), LOST)
+        moved = moved + terms * exponent + shape.gamma * (2.0 * np.sqrt(distances) * shifts + shifts**2)
         return K, K * (terms * exponent + EPS), K * np.minimum(2.0 * moved + EPS, 1.0)
     if name == "polynomial":
         base = shape.gamma * dot + shape.coef0

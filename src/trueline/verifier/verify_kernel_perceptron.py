@@ -24,6 +24,7 @@ from .stated_claims import Claims, Given, Rows, classes_of, drawn_order, is_fini
 
 ROUNDED_UP = 2e-12  # learners raise their bounds by 1e-12 of themselves
 MOST_ROUNDS = 10**8
+TRIALS = 64  # replays in which one round is decided otherwise
 STAYS, INNER_PRODUCT = "every mistake stays in the expansion", "the kernel is an inner product"
 
 
@@ -37,6 +38,7 @@ class Replay(NamedTuple):
     loss_room: float
     scores: Rows
     room: Rows
+    unsure: list[int]  # rounds that rounding decided, and of which the record tells nothing
 
 
 def kernel_perceptron(out: Claims, given: Given) -> None:
@@ -61,7 +63,7 @@ def kernel_perceptron(out: Claims, given: Given) -> None:
         return
     targets = [np.where(index == k, 1.0, -1.0) for k in ((1,) if len(heads) == 1 else range(len(heads)))]
     order = drawn_order(record, len(X), passes)
-    runs = [replayed(record, head, X, target, order, extra) for head, target in zip(heads, targets, strict=True)]
+    runs = [matching_run(record, head, X, target, order, extra) for head, target in zip(heads, targets, strict=True)]
     for number, (head, run) in enumerate(zip(heads, runs, strict=True)):
         _check_state(out, number, head, run, X, record.budget)
     scores, room = (np.column_stack([getattr(run, name) for run in runs]) for name in ("scores", "room"))
@@ -84,7 +86,23 @@ def _passes(out: Claims, record: Any, proof: Any, n: int) -> int:
     return int(examples) // n if whole else 0
 
 
-def replayed(record: Any, head: Any, X: Rows, target: Rows, order: Rows, extra: float) -> Replay:
+def matching_run(record: Any, head: Any, X: Rows, target: Rows, order: Rows, extra: float) -> Replay:
+    """The replay that ends where the record does, if one does: a round that rounding decided may be decided otherwise."""
+    first = replayed(record, head, X, target, order, extra)
+    if _ends_alike(head, first, X):
+        return first
+    others = (replayed(record, head, X, target, order, extra, flip=spot) for spot in first.unsure[:TRIALS])
+    return next((run for run in others if _ends_alike(head, run, X)), first)
+
+
+def _ends_alike(head: Any, run: Replay, X: Rows) -> bool:
+    """The same mistakes in number, and the same of them held, with their signs."""
+    rows, signs = _in_order(head)
+    same = head.mistakes == run.mistakes and rows.shape == (len(run.held), X.shape[1])
+    return same and np.array_equal(rows, X[run.held]) and np.array_equal(signs, run.signs)
+
+
+def replayed(record: Any, head: Any, X: Rows, target: Rows, order: Rows, extra: float, flip: int = -1) -> Replay:
     """All rounds in order, with the scores of all rows kept up to date: a row that joins or leaves changes each of them."""
     n, budget = len(X), record.budget or math.inf
     scores, sizes, blur = np.zeros(n), np.zeros(n), np.zeros(n)
@@ -101,14 +119,27 @@ def replayed(record: Any, head: Any, X: Rows, target: Rows, order: Rows, extra: 
         # Radial kernels are computed from differences on both sides, others from x·z.
         blur[:] += joins * 2.0 * (own if getattr(record.shape, "radial", False) else other) + 4.0 * EPS * np.abs(scores)
 
-    for i in order.tolist():
+    def one_by_one(i: int) -> float:
+        """The score as a learner adds it up: a row takes the place of the one that leaves, and what cancels is gone."""
+        turn = (mistakes - len(held)) % len(held) if len(held) == budget else 0
+        first = len(held) - turn  # places before ``turn`` hold the latest rows
+        places, own = held[first:] + held[:first], signs[first:] + signs[:first]
+        K = kernel_matrix(record.shape, X[i : i + 1], X[places])[0][0]
+        return float(sum(sign * (value + extra) for sign, value in zip(own, K.tolist(), strict=True)))
+
+    unsure = list[int]()
+    for turn, i in enumerate(order.tolist()):
         room = float(blur[i]) + 2.0 * (len(held) + 4) * EPS * float(max(sizes[i], 0.0))
         margin = float(target[i] * scores[i])
         loss, loss_room = loss + max(0.0, -margin), loss_room + room + 2.0 * EPS * loss
         wrong = margin <= 0.0
-        if held and abs(margin) <= room and 0 <= mistakes - before < len(told_rows):
+        if held and abs(margin) <= room:  # rounding decides: the rows that are told tell it, and before them the sum
             at = mistakes - before
-            wrong = bool((told_rows[at] == X[i]).all()) and told_signs[at] == target[i]
+            if 0 <= at < len(told_rows):
+                wrong = bool((told_rows[at] == X[i]).all()) and told_signs[at] == target[i]
+            else:
+                unsure.append(turn)
+                wrong = (target[i] * one_by_one(i) <= 0.0) != (turn == flip)
         if not wrong:
             continue
         mistakes += 1
@@ -118,7 +149,7 @@ def replayed(record: Any, head: Any, X: Rows, target: Rows, order: Rows, extra: 
         signs.append(float(target[i]))
         add(i, signs[-1])
     rooms = blur + 2.0 * (len(held) + 4) * EPS * np.maximum(sizes, 0.0)
-    return Replay(held, np.array(signs), mistakes, loss, loss_room, scores, rooms)
+    return Replay(held, np.array(signs), mistakes, loss, loss_room, scores, rooms, unsure)
 
 
 def _in_order(head: Any) -> tuple[Rows, Rows]:
@@ -132,9 +163,7 @@ def _check_state(out: Claims, number: int, head: Any, run: Replay, X: Rows, budg
     """Which rows a head holds, with which signs, and how many mistakes it made."""
     name = f"heads[{number}]"
     out.of_model(f"{name}.mistakes", head.mistakes, run.mistakes, head.mistakes == run.mistakes)
-    rows, signs = _in_order(head)
-    same = rows.shape == (len(run.held), X.shape[1]) and np.array_equal(rows, X[run.held])
-    same = same and np.array_equal(signs, run.signs) and 0 <= head.oldest <= max(0, head.size - 1)
+    same = _ends_alike(head, run._replace(mistakes=head.mistakes), X) and 0 <= head.oldest <= max(0, head.size - 1)
     out.of_model(f"{name}.rows", head.size, len(run.held), same, "the rows of its mistakes with their signs, in order")
     norms = (X[run.held] ** 2).sum(axis=1)
     told = np.roll(np.asarray(head.norms[: head.size], dtype=float), -int(head.oldest))
