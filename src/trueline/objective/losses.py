@@ -45,7 +45,7 @@ def resolve_loss(given: Any, **fields: float) -> Loss:
     if given in LOSSES.values():
         for name, value in fields.items():
             check_range(given, name, value)
-        return given(**fields)
+        return given(**{name: float(value) for name, value in fields.items()})
     if isinstance(given, type) and hasattr(given, "value") and hasattr(given, "slope"):
         given = given(**fields)
     if isinstance(given, Loss):
