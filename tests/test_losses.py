@@ -13,8 +13,9 @@ import pytest
 from conformance import SCORES, TARGETS, check_loss
 
 from trueline.errors import UsageError
-from trueline.objective.loss_interface import COMPILED, PointerLoss, derivatives, evaluate
+from trueline.objective.loss_interface import PointerLoss, derivatives, evaluate
 from trueline.objective.losses import LOSSES, resolve_loss
+from trueline.objective.named_function import COMPILED
 from trueline.parts.losses import LOSSES as TUPLES
 
 

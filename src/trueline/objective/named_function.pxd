@@ -1,0 +1,2 @@
+cdef class NamedFunction:
+    cdef readonly object part, methods, remake
