@@ -165,3 +165,8 @@ def test_a_loss_that_lacks_a_method_is_refused():
         resolve_loss(Half())
     with pytest.raises(UsageError, match="did you mean 'huber'"):
         resolve_loss("hubber")
+
+
+def test_only_a_users_own_loss_has_an_object_behind_it():
+    assert resolve_loss(Clipped(2.0)).part == Clipped(2.0)
+    assert getattr(resolve_loss("huber"), "part", None) is None and resolve_loss("huber").own is None

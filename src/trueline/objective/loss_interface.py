@@ -103,7 +103,7 @@ class Loss(NamedFunction):
 
     def __getattr__(self, name: str) -> Any:
         if cython.compiled and name in METHODS:
-            if self.part is None or name in ("mean", "lowest_slope", "highest_slope") or self.has(name):
+            if self.own is None or name in ("mean", "lowest_slope", "highest_slope") or self.has(name):
                 return partial(single, self, METHODS.index(name))
             raise AttributeError(f"{self!r} has no method {name}")
         if cython.compiled and name == "curvature_bound":
@@ -154,16 +154,16 @@ class PythonLoss(Loss):
             return INFINITY
 
     def lowest_slope(self, y: float) -> float:
-        return self.part.slope_range(y)[0]
+        return self.own.slope_range(y)[0]
 
     def highest_slope(self, y: float) -> float:
-        return self.part.slope_range(y)[1]
+        return self.own.slope_range(y)[1]
 
     def curvature_bound(self) -> float:
-        return self.part.curvature_bound() if self.has("curvature_bound") else INFINITY
+        return self.own.curvature_bound() if self.has("curvature_bound") else INFINITY
 
     def corners(self, y: Array) -> tuple[Any, ...]:
-        return self.part.corners(y) if self.has("corners") else ()
+        return self.own.corners(y) if self.has("corners") else ()
 
 
 @cython.final

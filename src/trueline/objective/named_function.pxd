@@ -1,2 +1,2 @@
 cdef class NamedFunction:
-    cdef readonly object part, methods, remake
+    cdef readonly object own, methods, remake
