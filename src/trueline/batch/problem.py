@@ -10,9 +10,9 @@ from ..data.refusals import refuse_values
 from ..data.rounding import refuse_integers, refuse_masked
 from ..errors import DataError, UsageError
 from ..parts.residuals import Absolute, EpsilonInsensitive, Huber, Power, Quantile, Squared
+from ..solvers.sparse_columns import canonical
 from .design import Design, is_sparse
 from .methods import make_penalty
-from .products import canonical
 from .risk import Risk
 
 RESIDUAL = (Squared, Absolute, Huber, Quantile, EpsilonInsensitive, Power)  # losses of target less score alone

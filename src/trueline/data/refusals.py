@@ -287,6 +287,26 @@ def refuse_values(X: Any, names: Sequence[str] = (), largest: float = np.finfo(n
     raise unusable("X", int(bad.sum()), f"column {name!r} has {in_words(value)} in row {row}", name)
 
 
+def refuse_broken_sparse(X: Any) -> None:
+    """Raise for a CSR or CSC matrix whose indices point outside it: loops would follow them."""
+    by_rows = X.format == "csr"
+    slices, width = X.shape if by_rows else X.shape[::-1]
+    starts, places, entries = np.asarray(X.indptr), np.asarray(X.indices), min(len(X.indices), len(X.data))
+    if starts.shape != (slices + 1,) or starts[0] != 0 or (np.diff(starts) < 0).any():
+        fault = f"its indptr is not {slices + 1} numbers that rise from 0"
+    elif starts[-1] > entries:
+        fault = f"its indptr ends at {starts[-1]}, but it stores {entries} entries"
+    elif entries and not (places.min() >= 0 and places.max() < width):
+        bad = places[(places < 0) | (places >= width)][0]
+        fault = f"it stores an entry of {'column' if by_rows else 'row'} {bad}, but has {width}"
+    else:
+        return
+    raise DataError(
+        f"the sparse matrix X is broken: {fault}; build it anew, as scipy.sparse.csr_matrix((values, (rows, columns)))",
+        where="X",
+    )
+
+
 def refuse_infinite(X: np.ndarray, names: Sequence[str], row: int, describe: str) -> bool:
     """Refuse infinite values by column, count and first row; whether there is no NaN (a missing value) either."""
     with np.errstate(invalid="ignore", over="ignore"):
