@@ -9,6 +9,7 @@ import pytest
 from scipy import sparse
 from solving import solved
 
+import trueline as tl
 from trueline.batch.methods import coordinate, solve
 from trueline.batch.problem import build
 from trueline.parts.losses import loss as make_loss
@@ -100,3 +101,38 @@ def test_wide_problems_of_every_layout_with_bounds_and_a_penalised_intercept():
     assert used == "coordinate" and outcome.certificate.proven and len(outcome.trace) < 40
     best, _, _ = solve(held, "fista", tol=1e-7, max_iter=50_000)
     assert outcome.certificate.primal <= best.certificate.primal * (1 + 1e-9)
+
+
+def broken_in(matrix, part, place, value):
+    """A copy with one number of its arrays changed."""
+    made = matrix.copy()
+    getattr(made, part)[place] = value
+    return made
+
+
+BREAKS = [("indices", 5, 10**6), ("indices", 0, -3), ("indptr", 4, 10**6), ("indptr", -1, 10**6), ("indptr", 2, -7)]
+
+
+@pytest.mark.parametrize("layout", ["csr", "csc"])
+@pytest.mark.parametrize("fault", BREAKS, ids=str)
+def test_sparse_matrices_whose_indices_point_outside_are_refused(layout, fault):
+    matrix = sparse.random(40, 30, 0.2, random_state=0, format=layout)
+    X, y, labels = broken_in(matrix, *fault), np.arange(40.0), np.arange(40) % 2
+    uses = [
+        lambda: tl.minimize(X, y),
+        lambda: tl.minimize(X, labels, loss="logistic", penalty="l1", alpha=0.01),
+        lambda: tl.lasso_path(X, y),
+        lambda: tl.Lasso(alpha=0.1).fit(X, y),
+        lambda: tl.LassoCV(cv=3).fit(X, y),
+        lambda: tl.LogisticRegression().fit(X, labels),
+        lambda: tl.LinearSVC().fit(X, labels),
+        lambda: tl.GeneralizedRegression("poisson").fit(X, y),
+        lambda: tl.LinearRegression().fit(X, y),
+        lambda: tl.PCA(2).fit(X),
+        lambda: tl.WidrowHoff().partial_fit(X, y),
+        lambda: tl.OnlineRegressor().partial_fit(X, y),
+        lambda: tl.scan(X),
+    ]
+    for use in uses:
+        with pytest.raises(tl.DataError, match="the sparse matrix X is broken"):
+            use()

@@ -14,7 +14,6 @@ from typing import Any
 
 import numpy as np
 
-from ..data.refusals import refuse_broken_sparse
 from ..solvers.sparse_columns import SparseSlices
 from ..threads import get_threads, spread
 
@@ -131,7 +130,6 @@ class SparseTable(Centred):
     """A CSC matrix (made from CSR if need be) with rows scaled by √w; centring stays implicit: x̃_j = z_j − mean_j·√w."""
 
     def __init__(self, X: Any, weights: np.ndarray | None = None, intercept: bool = False) -> None:
-        refuse_broken_sparse(X)
         Z = X.tocsc()
         if weights is not None:
             scaled = Z.data * np.sqrt(weights)[Z.indices]

@@ -27,9 +27,7 @@ if not cython.compiled:  # compiled, these come from sparse_columns.pxd
 LONG = 1_000_000  # entries from which a second thread repays its start and the wait for a core that sleeps
 
 
-def sum_of_products(
-    values: Array, places: Indices, first: cython.Py_ssize_t, last: cython.Py_ssize_t, v: Array
-) -> float:
+def sum_of_products(values: Any, places: Indices, first: cython.Py_ssize_t, last: cython.Py_ssize_t, v: Array) -> float:
     """Σ x·v over some entries."""
     e: cython.Py_ssize_t
     whole: cython.Py_ssize_t = last - (last - first) % 4
@@ -48,7 +46,7 @@ def sum_of_products(
 
 
 def sum_of_weighted(
-    values: Array, places: Indices, first: cython.Py_ssize_t, last: cython.Py_ssize_t, pair: Array
+    values: Any, places: Indices, first: cython.Py_ssize_t, last: cython.Py_ssize_t, pair: Array
 ) -> float:
     """Σ x·v·h over some entries, pair = [v, h]."""
     e: cython.Py_ssize_t
@@ -68,7 +66,7 @@ def sum_of_weighted(
 
 
 def add_products(
-    values: Array, places: Indices, first: cython.Py_ssize_t, last: cython.Py_ssize_t, scale: float, v: Array
+    values: Any, places: Indices, first: cython.Py_ssize_t, last: cython.Py_ssize_t, scale: float, v: Array
 ) -> None:
     """v += scale·x at the entries' places."""
     e: cython.Py_ssize_t

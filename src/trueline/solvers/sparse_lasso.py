@@ -77,8 +77,10 @@ class SparseSteps:
 
     def rebuild(self, b: Array, r: Array) -> float:
         """r = y − Zb from the beginning; returns its offset."""
+        offset: float
         with cython.nogil:
-            return self.rebuilt(b, r)
+            offset = self.rebuilt(b, r)
+        return offset
 
     def rebuilt(self, b: Array, r: Array) -> float:
         """The same without the GIL."""
