@@ -9,7 +9,9 @@ import numpy as np
 from ..data.refusals import refuse_broken_sparse, refuse_values
 from ..data.rounding import refuse_integers, refuse_masked
 from ..errors import DataError, UsageError
-from ..parts.residuals import Absolute, EpsilonInsensitive, Huber, Power, Quantile, Squared
+from ..objective.losses import resolve_loss
+from ..objective.penalties import resolve_penalty
+from ..objective.regression_losses import Absolute, EpsilonInsensitive, Huber, Power, Quantile, Squared
 from ..solvers.sparse_columns import canonical
 from .design import Design, is_sparse
 from .methods import make_penalty
@@ -133,7 +135,7 @@ def build(
     standardise: bool = True,
 ) -> Risk:
     """The problem; X, targets and weights have been checked."""
-    d = X.shape[1]
+    d, loss, penalty = X.shape[1], resolve_loss(loss), resolve_penalty(penalty)
     own = None if penalty_weights is None else as_vector(penalty_weights, "penalty_weights", d, least=0.0)
     labels = None
     if groups is not None:
@@ -157,7 +159,7 @@ def build(
         groups=labels if getattr(penalty, "name", "") == "group_l1" else None,
     )
     if standardise:
-        design.stiffen(_ridge(penalty, own, d), float(getattr(loss, "curvature_bound", lambda: np.inf)()))
+        design.stiffen(_ridge(penalty, own, d), float(loss.curvature_bound()))
     made = make_penalty(
         penalty,
         design,
