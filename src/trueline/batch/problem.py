@@ -9,8 +9,6 @@ import numpy as np
 from ..data.refusals import refuse_broken_sparse, refuse_values
 from ..data.rounding import refuse_integers, refuse_masked
 from ..errors import DataError, UsageError
-from ..objective.losses import resolve_loss
-from ..objective.penalties import resolve_penalty
 from ..objective.regression_losses import Absolute, EpsilonInsensitive, Huber, Power, Quantile, Squared
 from ..solvers.sparse_columns import canonical
 from .design import Design, is_sparse
@@ -135,7 +133,7 @@ def build(
     standardise: bool = True,
 ) -> Risk:
     """The problem; X, targets and weights have been checked."""
-    d, loss, penalty = X.shape[1], resolve_loss(loss), resolve_penalty(penalty)
+    d = X.shape[1]
     own = None if penalty_weights is None else as_vector(penalty_weights, "penalty_weights", d, least=0.0)
     labels = None
     if groups is not None:

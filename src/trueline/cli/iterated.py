@@ -170,7 +170,7 @@ def scored_by(loss: str, X: np.ndarray, y: np.ndarray, intercept: bool = True) -
 
 def mean_loss(part: Any, record: Any, X: np.ndarray, y: np.ndarray, weights: np.ndarray | None = None) -> float:
     """The mean loss of a record on other rows; not a number where they have no weight."""
-    from ..objective.loss_interface import evaluate
+    from ..objective.loss_interface import derivatives
 
     share = np.full(len(y), 1.0) if weights is None else weights
     if not share.sum() > 0:
@@ -181,4 +181,4 @@ def mean_loss(part: Any, record: Any, X: np.ndarray, y: np.ndarray, weights: np.
         return float(-np.log(np.maximum(record.probabilities(X)[np.arange(len(y)), place], 1e-300)) @ share)
     t = np.where(y == record.classes[-1], 1.0, -1.0) if record.classes else y.astype(float)
     score = np.ascontiguousarray(np.ravel(record.score(X)), dtype=float)
-    return float(share @ evaluate(part, "value", score, t))
+    return derivatives(part, score, t, share, np.empty(len(t)), np.empty(0))
