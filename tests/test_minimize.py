@@ -17,6 +17,7 @@ from trueline.batch import duality
 from trueline.batch.methods import METHODS
 from trueline.batch.problem import as_targets, build
 from trueline.estimators.minimize import minimize
+from trueline.objective.loss_interface import derivatives, evaluate
 from trueline.objective.losses import resolve_loss
 from trueline.objective.penalties import resolve_penalty
 
@@ -124,11 +125,13 @@ def test_weights_are_repetitions_and_zero_weights_are_absent():
 
 
 def test_what_a_loss_finds_together_is_what_it_finds_apart():
-    loss = resolve_loss("logistic")
-    for y in (-1.0, 1.0):
-        for s in (-800.0, -40.0, -1.5, 0.0, 1e-9, 2.0, 36.0, 800.0):
-            apart = loss.value(s, y), loss.slope(s, y), loss.curvature(s, y)
-            assert np.allclose(loss.together(s, y), apart, rtol=1e-15, atol=0)
+    loss, scores = resolve_loss("logistic"), np.array([-800.0, -40.0, -1.5, 0.0, 1e-9, 2.0, 36.0, 800.0])
+    for y in (np.ones(8), -np.ones(8)):
+        slope, curvature = np.empty(8), np.empty(8)
+        total = derivatives(loss, scores, y, np.ones(8), slope, curvature)
+        assert total == pytest.approx(evaluate(loss, "value", scores, y).sum(), rel=1e-15)
+        assert np.allclose(slope, evaluate(loss, "slope", scores, y), rtol=1e-15, atol=0)
+        assert np.allclose(curvature, evaluate(loss, "curvature", scores, y), rtol=1e-15, atol=0)
 
 
 @pytest.mark.parametrize("scale", [1e2, 1e6])
