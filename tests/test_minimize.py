@@ -123,14 +123,6 @@ def test_weights_are_repetitions_and_zero_weights_are_absent():
         assert one.certificate.primal == pytest.approx(other.certificate.primal, rel=1e-9)
 
 
-def test_what_a_loss_finds_together_is_what_it_finds_apart():
-    loss = resolve_loss("logistic")
-    for y in (-1.0, 1.0):
-        for s in (-800.0, -40.0, -1.5, 0.0, 1e-9, 2.0, 36.0, 800.0):
-            apart = loss.value(s, y), loss.slope(s, y), loss.curvature(s, y)
-            assert np.allclose(loss.together(s, y), apart, rtol=1e-15, atol=0)
-
-
 @pytest.mark.parametrize("scale", [1e2, 1e6])
 @pytest.mark.parametrize("penalty", [None, "l2", "l1"])
 def test_huber_from_zero_on_targets_of_a_large_scale(scale, penalty):
