@@ -17,7 +17,6 @@ from trueline.batch import duality
 from trueline.batch.methods import METHODS
 from trueline.batch.problem import as_targets, build
 from trueline.estimators.minimize import minimize
-from trueline.objective.loss_interface import derivatives, evaluate
 from trueline.objective.losses import resolve_loss
 from trueline.objective.penalties import resolve_penalty
 
@@ -122,16 +121,6 @@ def test_weights_are_repetitions_and_zero_weights_are_absent():
         )
         other = solved(repeated, labels, "logistic", penalty, tol=1e-10, **options_of(penalty, 0.05))
         assert one.certificate.primal == pytest.approx(other.certificate.primal, rel=1e-9)
-
-
-def test_what_a_loss_finds_together_is_what_it_finds_apart():
-    loss, scores = resolve_loss("logistic"), np.array([-800.0, -40.0, -1.5, 0.0, 1e-9, 2.0, 36.0, 800.0])
-    for y in (np.ones(8), -np.ones(8)):
-        slope, curvature = np.empty(8), np.empty(8)
-        total = derivatives(loss, scores, y, np.ones(8), slope, curvature)
-        assert total == pytest.approx(evaluate(loss, "value", scores, y).sum(), rel=1e-15)
-        assert np.allclose(slope, evaluate(loss, "slope", scores, y), rtol=1e-15, atol=0)
-        assert np.allclose(curvature, evaluate(loss, "curvature", scores, y), rtol=1e-15, atol=0)
 
 
 @pytest.mark.parametrize("scale", [1e2, 1e6])
