@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from trueline._jit import PLAIN, kernel
+from trueline.objective.loss_interface import Loss, derivatives, evaluate
 
 SCORES = np.array([-3.1, -1.0, -0.4, 0.0, 0.3, 1.0, 2.7])
 TARGETS = {"real": (-1.5, 0.0, 2.0), "sign": (-1.0, 1.0), "nonnegative": (0.0, 1.0, 3.0), "positive": (0.5, 2.0)}
@@ -69,7 +70,10 @@ def check_loss(loss: Any) -> None:
     """Slope is the derivative, curvature its derivative, the loss is convex, Fenchel–Young holds and is tight."""
     check_part(loss)
     targets = np.array(TARGETS[type(loss).targets])
-    same_compiled(loss_values, (len(SCORES), len(targets), 5), loss, SCORES, targets)
+    if isinstance(loss, Loss):
+        same_derivatives(loss, targets)
+    else:
+        same_compiled(loss_values, (len(SCORES), len(targets), 5), loss, SCORES, targets)
     h = 1e-6
     for y in targets:
         low, high = loss.slope_range(y)
@@ -87,6 +91,22 @@ def check_loss(loss: Any) -> None:
             assert math.isclose(tight, slope * s, rel_tol=1e-9, abs_tol=1e-9), "V(s) + V*(V'(s)) = s·V'(s)"
             for a in np.linspace(max(low, -4.0), min(high, 4.0), 9):
                 assert loss.value(s, y) + loss.conjugate(a, y) >= a * s - 1e-9, "Fenchel–Young"
+
+
+def same_derivatives(loss: Loss, targets: np.ndarray) -> None:
+    """The loop that fills all three derivatives agrees with the methods, and the prox minimises."""
+    scores, y = (a.ravel() for a in np.meshgrid(SCORES, targets))
+    c, slope, curvature = np.linspace(0.5, 1.5, scores.size), np.empty(scores.size), np.empty(scores.size)
+    total = derivatives(loss, scores, y, c, slope, curvature)
+    np.testing.assert_allclose(total, c @ evaluate(loss, "value", scores, y), rtol=1e-13)
+    np.testing.assert_allclose(slope, c * evaluate(loss, "slope", scores, y), rtol=1e-13, atol=1e-15)
+    np.testing.assert_allclose(curvature, c * evaluate(loss, "curvature", scores, y), rtol=1e-13, atol=1e-15)
+    if loss.has("prox"):
+        for step in (0.3, 2.0):
+            best = evaluate(loss, "prox", scores, y, step)
+            least = 0.5 * (best - scores) ** 2 + step * evaluate(loss, "value", best, y)
+            for other in np.linspace(-6.0, 6.0, 241):
+                assert (least <= 0.5 * (other - scores) ** 2 + step * evaluate(loss, "value", other, y) + 1e-12).all()
 
 
 def is_kink(loss: Any, s: float, y: float, h: float) -> bool:
