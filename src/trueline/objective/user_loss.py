@@ -73,31 +73,31 @@ def user_loss(given: Any, names: str = "a built-in loss's name") -> Loss:
     return loss
 
 
-def can_compile(given: Any) -> bool:
-    """Whether Numba is there and the loss is a NamedTuple, whose fields it can take as constants; says once if not."""
+def can_compile(given: Any, role: str = "loss") -> bool:
+    """Whether Numba is there and the part is a NamedTuple, whose fields it can take as constants; says once if not."""
     if isinstance(given, tuple) and hasattr(given, "_fields"):
         if find_spec("numba") is not None:
             return True
-        say_slow(given, "pip install 'trueline[jit]' has it compiled")
+        say_slow(given, "pip install 'trueline[jit]' has it compiled", role)
     else:
-        say_slow(given, "a NamedTuple is compiled where the extra jit is installed")
+        say_slow(given, "a NamedTuple is compiled where the extra jit is installed", role)
     return False
 
 
-def say_slow(given: Any, remedy: str) -> None:
+def say_slow(given: Any, remedy: str, role: str = "loss") -> None:
     """Warn once of a class that runs as plain Python."""
     if COMPILED and type(given) not in _said:
         _said.add(type(given))
         warnings.warn(
-            f"the loss {type(given).__name__} runs as plain Python, ten to fifty times slower: {remedy}", stacklevel=2
+            f"the {role} {type(given).__name__} runs as plain Python, ten to fifty times slower: {remedy}", stacklevel=2
         )
 
 
 class Functions:
-    """The C functions of a user's own loss: given as such, or compiled by Numba when they are first called."""
+    """The C functions of a user's own part: given as such, or compiled by Numba when they are first called."""
 
-    def __init__(self, given: Any) -> None:
-        self.given = given
+    def __init__(self, given: Any, role: str = "loss", numbers: dict[str, int] = NUMBERS) -> None:
+        self.given, self.role, self.numbers = given, role, numbers
         self.kept: list[Any] = []  # what owns their code
 
     def find(self, method: str) -> int:
@@ -111,15 +111,15 @@ class Functions:
         from numba import errors
 
         try:
-            function = compile_method(self.given, method)
+            function = compile_method(self.given, method, self.numbers[method])
         except errors.NumbaError as error:
-            say_slow(self.given, f"Numba cannot compile its method {method}: {str(error).strip().splitlines()[-1]}")
+            say_slow(self.given, f"Numba cannot compile its method {method}: {str(error).strip().splitlines()[-1]}", self.role)
             return 0
         self.kept.append(function)
         return int(function.address)
 
 
-def compile_method(part: Any, name: str) -> Any:
+def compile_method(part: Any, name: str, takes: int) -> Any:
     """A method of a NamedTuple as a C function of doubles; where it raises, NaN."""
     from numba import cfunc, njit
 
@@ -145,7 +145,6 @@ def compile_method(part: Any, name: str) -> Any:
         except Exception:
             return math.nan
 
-    takes = NUMBERS[name]
     return cfunc(f"float64({', '.join(['float64'] * takes)})")((one, two, three)[takes - 1])
 
 

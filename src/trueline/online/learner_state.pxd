@@ -13,4 +13,4 @@ cdef class LearnerState:
 
 cdef class Snapshot:
     cdef readonly dict arrays
-    cdef readonly list sums
+    cdef readonly dict sums

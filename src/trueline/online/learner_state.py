@@ -68,7 +68,7 @@ SUMS = {
 class Snapshot:
     """The arrays and sums of a state at one moment."""
 
-    def __init__(self, arrays: dict[str, Array], sums: list[float]) -> None:
+    def __init__(self, arrays: dict[str, Array], sums: dict[str, float]) -> None:
         self.arrays, self.sums = arrays, sums
 
 
@@ -132,7 +132,7 @@ class LearnerState:
     def snapshot(self) -> Snapshot:
         """A copy to go back to."""
         return Snapshot(
-            {name: np.array(getattr(self, name)) for name in self.used()}, [getattr(self, name) for name in SUMS]
+            {name: np.array(getattr(self, name)) for name in self.used()}, {name: getattr(self, name) for name in SUMS}
         )
 
     def restore(self, before: Snapshot) -> None:
@@ -141,7 +141,7 @@ class LearnerState:
             whole = np.asarray(getattr(self, name))
             whole[: len(values)] = values
             whole[len(values) :] = 0.0
-        for name, value in zip(SUMS, before.sums):
+        for name, value in before.sums.items():
             setattr(self, name, value)
 
     def to_arrays(self) -> dict[str, Array]:
