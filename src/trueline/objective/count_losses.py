@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import cython
 
+from ..simd import Array
 from .loss_interface import Loss
 
 if not cython.compiled:  # compiled, these come from count_losses.pxd
@@ -20,6 +23,18 @@ class Poisson(Loss):
     name = "poisson"
     targets = "nonnegative"
     smooth = True
+
+    def fill_derivatives(
+        self,
+        scores: Array,
+        y: Array,
+        c: Array,
+        slope: Array,
+        curvature: Array,
+        start: cython.Py_ssize_t,
+        stop: cython.Py_ssize_t,
+    ) -> float:
+        return fill_loop(self, scores, y, c, slope, curvature, start, stop)
 
     def value(self, score: float, y: float) -> float:
         return exp(score) - y * score
@@ -55,6 +70,18 @@ class Gamma(Loss):
     name = "gamma"
     targets = "positive"
     smooth = True
+
+    def fill_derivatives(
+        self,
+        scores: Array,
+        y: Array,
+        c: Array,
+        slope: Array,
+        curvature: Array,
+        start: cython.Py_ssize_t,
+        stop: cython.Py_ssize_t,
+    ) -> float:
+        return fill_loop(self, scores, y, c, slope, curvature, start, stop)
 
     def value(self, score: float, y: float) -> float:
         return score + y * exp(-score)
@@ -97,6 +124,18 @@ class Tweedie(Loss):
 
     def __init__(self, p: float = 1.5) -> None:
         self.p = p
+
+    def fill_derivatives(
+        self,
+        scores: Array,
+        y: Array,
+        c: Array,
+        slope: Array,
+        curvature: Array,
+        start: cython.Py_ssize_t,
+        stop: cython.Py_ssize_t,
+    ) -> float:
+        return fill_loop(self, scores, y, c, slope, curvature, start, stop)
 
     def value(self, score: float, y: float) -> float:
         return exp((2.0 - self.p) * score) / (2.0 - self.p) - y * exp((1.0 - self.p) * score) / (1.0 - self.p)
@@ -150,3 +189,28 @@ class Tweedie(Loss):
 
     def has(self, method: str) -> bool:
         return method != "prox"
+
+
+def fill_loop(
+    loss: Any,
+    scores: Array,
+    y: Array,
+    c: Array,
+    slope: Array,
+    curvature: Array,
+    start: cython.Py_ssize_t,
+    stop: cython.Py_ssize_t,
+) -> float:
+    """``Loss.fill_derivatives``, compiled for every class, so that its methods become part of the loop."""
+    i: cython.Py_ssize_t
+    total: cython.double = 0.0
+    if curvature.shape[0] == 0:
+        for i in range(start, stop):
+            total += c[i] * loss.value(scores[i], y[i])
+            slope[i] = c[i] * loss.slope(scores[i], y[i])
+    else:
+        for i in range(start, stop):
+            total += c[i] * loss.value(scores[i], y[i])
+            slope[i] = c[i] * loss.slope(scores[i], y[i])
+            curvature[i] = c[i] * loss.curvature(scores[i], y[i])
+    return total

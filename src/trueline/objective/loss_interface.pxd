@@ -1,4 +1,5 @@
 # The C side of losses. `except? -1e300`: what a method that raises returns, so that loops stop and pass the error on.
+# A method that cannot raise is `noexcept`, and so may be inlined into vector loops.
 # `with gil`: called without the GIL like the others, takes it inside, so that its body may be any Python.
 from libc.math cimport INFINITY
 

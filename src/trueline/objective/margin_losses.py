@@ -104,6 +104,18 @@ class Hinge(Loss):
     targets = "sign"
     smooth = False
 
+    def fill_derivatives(
+        self,
+        scores: Array,
+        y: Array,
+        c: Array,
+        slope: Array,
+        curvature: Array,
+        start: cython.Py_ssize_t,
+        stop: cython.Py_ssize_t,
+    ) -> float:
+        return fill_loop(self, scores, y, c, slope, curvature, start, stop)
+
     def value(self, score: float, y: float) -> float:
         return max(0.0, 1.0 - y * score)
 
@@ -139,6 +151,18 @@ class SquaredHinge(Loss):
     name = "squared_hinge"
     targets = "sign"
     smooth = True
+
+    def fill_derivatives(
+        self,
+        scores: Array,
+        y: Array,
+        c: Array,
+        slope: Array,
+        curvature: Array,
+        start: cython.Py_ssize_t,
+        stop: cython.Py_ssize_t,
+    ) -> float:
+        return fill_loop(self, scores, y, c, slope, curvature, start, stop)
 
     def value(self, score: float, y: float) -> float:
         v: cython.double = max(0.0, 1.0 - y * score)
@@ -177,6 +201,18 @@ class Perceptron(Loss):
     targets = "sign"
     smooth = False
 
+    def fill_derivatives(
+        self,
+        scores: Array,
+        y: Array,
+        c: Array,
+        slope: Array,
+        curvature: Array,
+        start: cython.Py_ssize_t,
+        stop: cython.Py_ssize_t,
+    ) -> float:
+        return fill_loop(self, scores, y, c, slope, curvature, start, stop)
+
     def value(self, score: float, y: float) -> float:
         return max(0.0, -y * score)
 
@@ -201,3 +237,28 @@ class Perceptron(Loss):
 
     def corners(self, y: Array) -> tuple[Any, ...]:
         return ((0.0 * y, -0.5 * (1.0 + y), 0.5 * (1.0 - y)),)
+
+
+def fill_loop(
+    loss: Any,
+    scores: Array,
+    y: Array,
+    c: Array,
+    slope: Array,
+    curvature: Array,
+    start: cython.Py_ssize_t,
+    stop: cython.Py_ssize_t,
+) -> float:
+    """``Loss.fill_derivatives``, compiled for every class, so that its methods become part of the loop."""
+    i: cython.Py_ssize_t
+    total: cython.double = 0.0
+    if curvature.shape[0] == 0:
+        for i in range(start, stop):
+            total += c[i] * loss.value(scores[i], y[i])
+            slope[i] = c[i] * loss.slope(scores[i], y[i])
+    else:
+        for i in range(start, stop):
+            total += c[i] * loss.value(scores[i], y[i])
+            slope[i] = c[i] * loss.slope(scores[i], y[i])
+            curvature[i] = c[i] * loss.curvature(scores[i], y[i])
+    return total

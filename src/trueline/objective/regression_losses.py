@@ -24,6 +24,18 @@ class Squared(Loss):
     targets = "real"
     smooth = True
 
+    def fill_derivatives(
+        self,
+        scores: Array,
+        y: Array,
+        c: Array,
+        slope: Array,
+        curvature: Array,
+        start: cython.Py_ssize_t,
+        stop: cython.Py_ssize_t,
+    ) -> float:
+        return fill_loop(self, scores, y, c, slope, curvature, start, stop)
+
     def value(self, score: float, y: float) -> float:
         return 0.5 * (score - y) * (score - y)
 
@@ -57,6 +69,18 @@ class Absolute(Loss):
     name = "absolute"
     targets = "real"
     smooth = False
+
+    def fill_derivatives(
+        self,
+        scores: Array,
+        y: Array,
+        c: Array,
+        slope: Array,
+        curvature: Array,
+        start: cython.Py_ssize_t,
+        stop: cython.Py_ssize_t,
+    ) -> float:
+        return fill_loop(self, scores, y, c, slope, curvature, start, stop)
 
     def value(self, score: float, y: float) -> float:
         return fabs(score - y)
@@ -95,6 +119,18 @@ class Huber(Loss):
 
     def __init__(self, delta: float = 1.35) -> None:
         self.delta = delta
+
+    def fill_derivatives(
+        self,
+        scores: Array,
+        y: Array,
+        c: Array,
+        slope: Array,
+        curvature: Array,
+        start: cython.Py_ssize_t,
+        stop: cython.Py_ssize_t,
+    ) -> float:
+        return fill_loop(self, scores, y, c, slope, curvature, start, stop)
 
     def value(self, score: float, y: float) -> float:
         r: cython.double = fabs(score - y)
@@ -141,6 +177,18 @@ class Quantile(Loss):
     def __init__(self, quantile: float = 0.5) -> None:
         self.quantile = quantile
 
+    def fill_derivatives(
+        self,
+        scores: Array,
+        y: Array,
+        c: Array,
+        slope: Array,
+        curvature: Array,
+        start: cython.Py_ssize_t,
+        stop: cython.Py_ssize_t,
+    ) -> float:
+        return fill_loop(self, scores, y, c, slope, curvature, start, stop)
+
     def value(self, score: float, y: float) -> float:
         return (1.0 - self.quantile) * (score - y) if score > y else self.quantile * (y - score)
 
@@ -179,6 +227,18 @@ class EpsilonInsensitive(Loss):
 
     def __init__(self, epsilon: float = 0.1) -> None:
         self.epsilon = epsilon
+
+    def fill_derivatives(
+        self,
+        scores: Array,
+        y: Array,
+        c: Array,
+        slope: Array,
+        curvature: Array,
+        start: cython.Py_ssize_t,
+        stop: cython.Py_ssize_t,
+    ) -> float:
+        return fill_loop(self, scores, y, c, slope, curvature, start, stop)
 
     def value(self, score: float, y: float) -> float:
         return max(0.0, fabs(score - y) - self.epsilon)
@@ -222,6 +282,18 @@ class Power(Loss):
     def __init__(self, p: float = 3.0) -> None:
         self.p = p
 
+    def fill_derivatives(
+        self,
+        scores: Array,
+        y: Array,
+        c: Array,
+        slope: Array,
+        curvature: Array,
+        start: cython.Py_ssize_t,
+        stop: cython.Py_ssize_t,
+    ) -> float:
+        return fill_loop(self, scores, y, c, slope, curvature, start, stop)
+
     def value(self, score: float, y: float) -> float:
         return pow(fabs(score - y), self.p) / self.p
 
@@ -257,3 +329,28 @@ class Power(Loss):
 
     def has(self, method: str) -> bool:
         return method != "prox"
+
+
+def fill_loop(
+    loss: Any,
+    scores: Array,
+    y: Array,
+    c: Array,
+    slope: Array,
+    curvature: Array,
+    start: cython.Py_ssize_t,
+    stop: cython.Py_ssize_t,
+) -> float:
+    """``Loss.fill_derivatives``, compiled for every class, so that its methods become part of the loop."""
+    i: cython.Py_ssize_t
+    total: cython.double = 0.0
+    if curvature.shape[0] == 0:
+        for i in range(start, stop):
+            total += c[i] * loss.value(scores[i], y[i])
+            slope[i] = c[i] * loss.slope(scores[i], y[i])
+    else:
+        for i in range(start, stop):
+            total += c[i] * loss.value(scores[i], y[i])
+            slope[i] = c[i] * loss.slope(scores[i], y[i])
+            curvature[i] = c[i] * loss.curvature(scores[i], y[i])
+    return total
