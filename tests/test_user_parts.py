@@ -12,8 +12,8 @@ from conformance import check_geometry
 
 import trueline as tl
 from trueline.errors import ModelError
-from trueline.parts.geometries import geometry
-from trueline.parts.losses import loss
+from trueline.objective.losses import resolve_loss
+from trueline.online.geometry_names import resolve_geometry
 
 PAGE = Path(__file__).parent.parent / "docs" / "online.md"
 

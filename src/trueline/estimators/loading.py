@@ -142,11 +142,11 @@ def _inward(value: Any, classes: set[type]) -> Any:
         return np.asarray(value["array"])
     if "dict" in value:
         return {_inward(k, classes): _inward(v, classes) for k, v in value["dict"]}
-    from ..parts.geometries import GEOMETRIES, Mirrored
+    from ..online.geometry_names import GEOMETRIES
     from ..parts.losses import LOSSES
     from ..parts.penalties import PENALTIES
 
-    known = [*LOSSES.values(), *GEOMETRIES.values(), *PENALTIES.values(), Mirrored, *classes]
+    known = [*LOSSES.values(), *GEOMETRIES.values(), *PENALTIES.values(), *classes]
     last = value["part"].rpartition(".")[2]
     made = next((c for c in known if f"{c.__module__}.{c.__qualname__}" == value["part"]), None)
     made = made or next((c for c in classes if c.__qualname__ == last), None)

@@ -17,7 +17,6 @@ import numpy as np
 from ..batch.methods import advised
 from ..batch.risk import Outcome, Point, Risk, run
 from ..errors import UsageError
-from ..online import state
 from ..online.model import OnlineModel
 from ..online.rates import Rate
 

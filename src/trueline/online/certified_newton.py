@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from .. import dense
+from ..objective.loss_interface import evaluate
 from .best_fixed import OF_NULL, RELATIVE, UNIT, Least
 from .redundant_columns import RedundantColumns
 

@@ -69,6 +69,10 @@ class Rule:
             and self.intercept == state.intercept
         )
 
+    def suits(self, state: LearnerState) -> bool:
+        """As ``fits``, for Python."""
+        return self.fits(state)
+
     def base(self, round: float) -> float:
         """η at a round, from 1."""
         return self.rate if self.power == 0.0 else self.rate / round**self.power

@@ -17,7 +17,6 @@ from ..certificates.certificate import Certificate, Status, from_dict
 from ..certificates.regret import RegretCertificate, averaged, bound_status
 from ..errors import DataError, UsageError
 from ..modelfile import Array
-from ..objective.losses import LOSSES
 from . import regret, saving, sums
 from .best_fixed import UNIT, Least
 from .model import OnlineModel
@@ -203,7 +202,7 @@ class MergedModel:
     @classmethod
     def from_state(cls, arrays: dict[str, np.ndarray], meta: dict[str, Any], parts: Any = ()) -> MergedModel:
         """The record that ``to_state`` described."""
-        loss = saving.rebuild(meta["loss"], LOSSES, "loss", parts)
+        loss = saving.rebuild(meta["loss"], "loss", parts)
         classes = None if meta["classes"] is None else tuple(meta["classes"])
         reader = _reader(loss, arrays["weights"], meta["intercept"], classes, meta["names"])
         return cls(reader, meta["learners"], meta["examples"], from_dict(meta["certificate"]))

@@ -130,7 +130,7 @@ class OnlineModel(Heads, ByName):
         """Learn rows in order (or in the given order); the predictions made before each update."""
         X, targets, weights, sequence, n = self._block(X, y, weights, order)
         out = np.empty((len(self.heads), n))
-        examples = self._examples(X, targets, weights, sequence)
+        examples = self._examples(rows_of(X), targets, weights, sequence)
         before = self._snapshot()
         # The moments have a thread of their own beside the loop's: BLAS's threads would only be in their way.
         with one_blas_thread() if self.sums is not None and n > 256 else nullcontext():
@@ -152,9 +152,8 @@ class OnlineModel(Heads, ByName):
             raise inputs.overflow(self.rate.base, f"row {int(sequence[bad]) if len(sequence) else bad}")
         return self._outward(out)
 
-    def _examples(self, X: Any, targets: np.ndarray, weights: np.ndarray, order: np.ndarray) -> list[Examples]:
+    def _examples(self, rows: Any, targets: np.ndarray, weights: np.ndarray, order: np.ndarray) -> list[Examples]:
         """The rows with the targets of each weight vector."""
-        rows = rows_of(X)
         given = weights if len(weights) else None, order if len(order) else None
         return [Examples(rows, y, *given) for y in targets]
 

@@ -25,7 +25,7 @@ from ..errors import DataError, ModelError
 from ..modelfile import Array
 from . import inputs, regret, sums
 from .named import filled
-from .state import HUGE
+from .learning_loop import HUGE
 from .sums import WIDEST, Sums
 
 FORGET, FORWARD, INTERCEPT, ROUNDS, WEIGHT, LOSS, UNUSED, LARGEST_Y2, LARGEST_E2, NUMBERS = range(10)
