@@ -11,6 +11,7 @@ import numpy as np
 
 from trueline._jit import PLAIN, kernel
 from trueline.objective.loss_interface import Loss, derivatives, evaluate
+from trueline.objective.penalties import Penalty, scaled_conjugate, scaled_prox, scaled_value
 
 SCORES = np.array([-3.1, -1.0, -0.4, 0.0, 0.3, 1.0, 2.7])
 TARGETS = {"real": (-1.5, 0.0, 2.0), "sign": (-1.0, 1.0), "nonnegative": (0.0, 1.0, 3.0), "positive": (0.5, 2.0)}
@@ -118,7 +119,10 @@ def check_penalty(penalty: Any) -> None:
     check_part(penalty)
     least = 0.0 if type(penalty).__name__ == "GroupL1" else -3.0  # its methods act on the norm of a group
     points = np.linspace(least, 3.0, 13)
-    same_compiled(penalty_values, (len(points), 3), penalty, points)
+    if isinstance(penalty, Penalty):
+        same_sums(penalty, points)
+    else:
+        same_compiled(penalty_values, (len(points), 3), penalty, points)
     grid = np.linspace(5.0 * least / 3.0, 5.0, 2001)
     for w in points:
         v = penalty.prox(w, 0.7, 1.5)
@@ -128,6 +132,19 @@ def check_penalty(penalty: Any) -> None:
             assert penalty.value(w, 1.5) + penalty.conjugate(z, 1.5) >= z * w - 1e-9
             middle = penalty.value(0.5 * (w + z), 1.5)
             assert middle <= 0.5 * (penalty.value(w, 1.5) + penalty.value(z, 1.5)) + 1e-12
+
+
+def same_sums(penalty: Penalty, points: np.ndarray) -> None:
+    """The sums over scaled coefficients are those of the methods."""
+    scale, weights = np.linspace(0.5, 2.0, points.size), np.linspace(1.0, 3.0, points.size)
+    value = sum(penalty.value(w / s, c) for w, s, c in zip(points, scale, weights))
+    conjugate = sum(penalty.conjugate(w * s, c) for w, s, c in zip(points, scale, weights))
+    assert math.isclose(scaled_value(penalty, points, scale, weights), value, rel_tol=1e-13)
+    assert math.isclose(scaled_conjugate(penalty, points, scale, weights), conjugate, rel_tol=1e-13)
+    out = np.empty(points.size)
+    scaled_prox(penalty, points, 0.7, scale, weights, out)
+    prox = [s * penalty.prox(w / s, 0.7 / (s * s), c) for w, s, c in zip(points, scale, weights)]
+    np.testing.assert_allclose(out, prox, rtol=1e-13)
 
 
 def check_geometry(geometry: Any, loss: Any) -> None:

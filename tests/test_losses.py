@@ -13,8 +13,9 @@ import pytest
 from conformance import SCORES, TARGETS, check_loss
 
 from trueline.errors import UsageError
-from trueline.objective.loss_interface import COMPILED, PointerLoss, derivatives, evaluate
+from trueline.objective.loss_interface import PointerLoss, derivatives, evaluate
 from trueline.objective.losses import LOSSES, resolve_loss
+from trueline.objective.named_function import COMPILED
 from trueline.parts.losses import LOSSES as TUPLES
 
 
@@ -164,3 +165,8 @@ def test_a_loss_that_lacks_a_method_is_refused():
         resolve_loss(Half())
     with pytest.raises(UsageError, match="did you mean 'huber'"):
         resolve_loss("hubber")
+
+
+def test_only_a_users_own_loss_has_an_object_behind_it():
+    assert resolve_loss(Clipped(2.0)).part == Clipped(2.0)
+    assert getattr(resolve_loss("huber"), "part", None) is None and resolve_loss("huber").own is None

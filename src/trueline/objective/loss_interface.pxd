@@ -3,6 +3,8 @@
 # `with gil`: called without the GIL like the others, takes it inside, so that its body may be any Python.
 from libc.math cimport INFINITY
 
+from trueline.objective.named_function cimport NamedFunction
+
 ctypedef double (*OneNumber)(double) noexcept nogil
 ctypedef double (*TwoNumbers)(double, double) noexcept nogil
 ctypedef double (*ThreeNumbers)(double, double, double) noexcept nogil
@@ -19,7 +21,7 @@ cdef inline TwoNumbers two_numbers(size_t address) noexcept:
 cdef inline ThreeNumbers three_numbers(size_t address) noexcept:
     return <ThreeNumbers>address
 
-cdef class Loss:
+cdef class Loss(NamedFunction):
     cdef double value(self, double score, double y) except? -1e300 with gil
     cdef double slope(self, double score, double y) except? -1e300 with gil
     cdef double curvature(self, double score, double y) except? -1e300 with gil
@@ -32,7 +34,6 @@ cdef class Loss:
     cdef double fill_derivatives(self, const double[::1] scores, const double[::1] y, const double[::1] c, double[::1] slope, double[::1] curvature, Py_ssize_t start, Py_ssize_t stop) except? -1e300 nogil
 
 cdef class PythonLoss(Loss):
-    cdef readonly object part, methods, remake
     cdef double value(self, double score, double y) except? -1e300 with gil
     cdef double slope(self, double score, double y) except? -1e300 with gil
     cdef double curvature(self, double score, double y) except? -1e300 with gil

@@ -7,7 +7,7 @@ Compiled, the methods are C functions without a name in Python; `__getattr__` gi
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -15,6 +15,7 @@ import cython
 import numpy as np
 
 from ..simd import Array
+from .named_function import NamedFunction
 
 if not cython.compiled:  # compiled, these come from loss_interface.pxd
     from math import isfinite as is_finite
@@ -22,19 +23,15 @@ if not cython.compiled:  # compiled, these come from loss_interface.pxd
     from .uncompiled_math import INFINITY, one_number, three_numbers, two_numbers
 
 METHODS = ("value", "slope", "curvature", "conjugate", "prox", "mean", "lowest_slope", "highest_slope")
-NO_FIELDS: tuple[str, ...] = ()
-COMPILED = bool(cython.compiled)
 _lock = threading.Lock()
 
 
-class Loss:
+class Loss(NamedFunction):
     """V(s, y), convex in s, with what solvers and certificates ask of it.
 
-    Classes say what they are: ``name``, ``targets`` ("real", "sign", "nonnegative", "positive"), ``smooth`` (Newton's
-    method may use the curvature) and ``_fields``, the names of their parameters in order.
+    Classes say what they are: ``name``, ``targets`` ("real", "sign", "nonnegative", "positive") and ``smooth``: Newton's
+    method may use the curvature.
     """
-
-    _fields = NO_FIELDS
 
     def value(self, score: float, y: float) -> float:
         """V(s, y)."""
@@ -104,37 +101,14 @@ class Loss:
         """For an interior point: V as a sum of max a·(s − corner) over a in [low, high], a (corner, low, high) each."""
         return ()
 
-    def has(self, method: str) -> bool:
-        """Whether there is such a method."""
-        return True
-
-    def _asdict(self) -> dict[str, Any]:
-        return {name: getattr(self, name) for name in self._fields}
-
-    def _replace(self, **fields: float) -> Loss:
-        return type(self)(**{**self._asdict(), **fields})
-
-    def __iter__(self) -> Iterator[float]:
-        return iter(self._asdict().values())
-
     def __getattr__(self, name: str) -> Any:
         if cython.compiled and name in METHODS:
-            return partial(single, self, METHODS.index(name))
+            if self.own is None or name in ("mean", "lowest_slope", "highest_slope") or self.has(name):
+                return partial(single, self, METHODS.index(name))
+            raise AttributeError(f"{self!r} has no method {name}")
         if cython.compiled and name == "curvature_bound":
             return partial(bound, self)
-        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
-
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}({', '.join(f'{name}={value!r}' for name, value in self._asdict().items())})"
-
-    def __eq__(self, other: object) -> bool:
-        return type(self) is type(other) and self._asdict() == other._asdict()  # type: ignore[attr-defined]
-
-    def __hash__(self) -> int:
-        return hash((type(self), *self))
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return type(self), tuple(self)
+        return NamedFunction.__getattr__(self, name)
 
 
 class PythonLoss(Loss):
@@ -144,9 +118,7 @@ class PythonLoss(Loss):
     """
 
     def __init__(self, part: Any, methods: dict[str, Callable[..., float]], remake: Callable[[Any], Loss]) -> None:
-        self.part = part
-        self.methods = methods
-        self.remake = remake
+        self.wrap(part, methods, remake)
 
     def value(self, score: float, y: float) -> float:
         try:
@@ -182,46 +154,16 @@ class PythonLoss(Loss):
             return INFINITY
 
     def lowest_slope(self, y: float) -> float:
-        return self.part.slope_range(y)[0]
+        return self.own.slope_range(y)[0]
 
     def highest_slope(self, y: float) -> float:
-        return self.part.slope_range(y)[1]
+        return self.own.slope_range(y)[1]
 
     def curvature_bound(self) -> float:
-        return self.part.curvature_bound() if self.has("curvature_bound") else INFINITY
+        return self.own.curvature_bound() if self.has("curvature_bound") else INFINITY
 
     def corners(self, y: Array) -> tuple[Any, ...]:
-        return self.part.corners(y) if self.has("corners") else ()
-
-    def has(self, method: str) -> bool:
-        return method in self.methods or callable(getattr(self.part, method, None))
-
-    def _asdict(self) -> dict[str, Any]:
-        return {name: getattr(self.part, name) for name in getattr(self.part, "_fields", ())}
-
-    def _replace(self, **fields: float) -> Loss:
-        return self.remake(self.part._replace(**fields))
-
-    def __getattr__(self, name: str) -> Any:
-        if name in METHODS or name == "curvature_bound":
-            if name in ("mean", "curvature_bound", "lowest_slope", "highest_slope") or self.has(name):
-                return Loss.__getattr__(self, name)
-        elif not name.startswith("__") and name not in ("part", "methods", "remake"):
-            return getattr(self.part, name)
-        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
-
-    def __repr__(self) -> str:
-        return repr(self.part)
-
-    def __eq__(self, other: object) -> bool:
-        other = other.part if isinstance(other, PythonLoss) else other
-        return type(self.part) is type(other) and self.part == other
-
-    def __hash__(self) -> int:
-        return hash((type(self.part), self.part))
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return self.remake, (self.part,)
+        return self.own.corners(y) if self.has("corners") else ()
 
 
 @cython.final
@@ -240,7 +182,7 @@ class PointerLoss(PythonLoss):
         remake: Callable[[Any], Loss],
         find: Callable[[str], int],
     ) -> None:
-        PythonLoss.__init__(self, part, methods, remake)
+        self.wrap(part, methods, remake)
         self.keep: Any = (find, set())
         self.value_at = self.slope_at = self.curvature_at = self.conjugate_at = two_numbers(0)
         self.prox_at = three_numbers(0)
