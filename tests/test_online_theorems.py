@@ -17,8 +17,8 @@ from trueline.certificates.regret import StreamCertificate
 from trueline.online.geometry_names import resolve_geometry
 from trueline.online.ladder import RateMixture
 from trueline.online.model import OnlineModel
-from trueline.online.recursive import RecursiveModel
 from trueline.online.rates import rate
+from trueline.online.recursive import RecursiveModel
 
 # Sequences a theorem is tried on: few and always the same ones, or, by ``make torture``, many and new ones each time.
 TRIALS = int(os.environ.get("TRUELINE_THEOREM_TRIALS", "0"))
@@ -76,7 +76,11 @@ GEOMETRIES = ("additive", "normalised", "implicit", "adaptive", "multiplicative"
 
 
 def make(name: str):
-    return resolve_geometry(PNorm()) if name == "mirror" else resolve_geometry(name, **({"radius": 3.0} if name == "signed" else {}))
+    return (
+        resolve_geometry(PNorm())
+        if name == "mirror"
+        else resolve_geometry(name, **({"radius": 3.0} if name == "signed" else {}))
+    )
 
 
 def holds(proof) -> None:

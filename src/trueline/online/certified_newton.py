@@ -62,7 +62,9 @@ class _Problem:
     def at(self, w: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Value, slope and curvature in every row."""
         scores = self.Z @ w
-        value, slope, curvature = (evaluate(self.loss, part, scores, self.y) for part in ("value", "slope", "curvature"))
+        value, slope, curvature = (
+            evaluate(self.loss, part, scores, self.y) for part in ("value", "slope", "curvature")
+        )
         return value, slope, curvature
 
     def minimised(self) -> np.ndarray | None:

@@ -46,7 +46,7 @@ cdef class SignedMultiplicative(Linked):
 
 cdef class Mirrored(Linked):
     cdef readonly object map
-    cdef object find
+    cdef object remake, find
     cdef OneNumber mass_at, conjugate_at
     cdef TwoNumbers weight_at
     cdef double mass(self, double dual, double shift) except? -1e300 nogil

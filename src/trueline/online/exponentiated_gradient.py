@@ -17,7 +17,8 @@ from .geometries import Geometry
 from .learner_state import LearnerState
 
 if not cython.compiled:  # compiled, these come from exponentiated_gradient.pxd
-    from math import exp, fabs, log, inf as INFINITY
+    from math import exp, fabs, log
+    from math import inf as INFINITY
     from math import isfinite as is_finite
 
     from ..data.row_access import Rows, begin, column, end, row_dot
@@ -185,9 +186,9 @@ class Mirrored(Linked):
     name = "mirrored"
     _fields = ("map",)
 
-    def __init__(self, map: Any, find: Callable[[str], int] | None = None) -> None:
+    def __init__(self, map: Any, remake: Callable[[Any], Any], find: Callable[[str], int] | None = None) -> None:
         Linked.__init__(self)
-        self.map, self.find = map, find
+        self.map, self.remake, self.find = map, remake, find
         self.mass_at = one_number(find("mass") if find is not None else 0)
         self.conjugate_at = one_number(find("conjugate") if find is not None else 0)
         self.weight_at = two_numbers(find("weight") if find is not None else 0)
@@ -233,6 +234,9 @@ class Mirrored(Linked):
 
     def divergence(self, u: Array) -> float:
         return float(self.map.divergence(u))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return self.remake, (self.map,)  # C functions do not travel
 
 
 @cython.final

@@ -7,7 +7,8 @@ from numbers import Real
 from typing import Any
 
 from ..errors import UsageError, nearest
-from ..objective.user_loss import Functions, can_compile
+from ..objective.named_function import COMPILED
+from ..objective.user_functions import Functions, can_compile
 from .exponentiated_gradient import Mirrored, Multiplicative, OwnGeometry, SignedMultiplicative
 from .geometries import Adaptive, Additive, Geometry, Implicit, Normalised
 
@@ -51,4 +52,5 @@ def resolve_geometry(given: Any, **fields: float) -> Geometry:
     given = made(*(float(v) if isinstance(v, Real) else v for v in given))
     if whole:
         return OwnGeometry(given)
-    return Mirrored(given, Functions(given, "geometry", MIRROR).find if can_compile(given, "geometry") else None)
+    find = Functions(given, "geometry", MIRROR).find if COMPILED and can_compile(given, "geometry") else None
+    return Mirrored(given, resolve_geometry, find)

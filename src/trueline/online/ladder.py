@@ -16,8 +16,8 @@ import numpy as np
 
 from ..certificates.certificate import Certificate, Status
 from ..certificates.regret import BEST_MEMBER, RegretCertificate, bound_status, rounded_up
-from ..errors import DataError, ModelError, UsageError
 from ..data.row_access import rows_of
+from ..errors import DataError, ModelError, UsageError
 from ..modelfile import Array, under, whole_numbers
 from . import inputs, regret, saving
 from .best_fixed import Least

@@ -16,7 +16,8 @@ from .geometries import Geometry
 from .learner_state import LearnerState
 
 if not cython.compiled:  # compiled, these come from learning_loop.pxd
-    from math import exp, fabs, log1p, sqrt, inf as INFINITY
+    from math import exp, fabs, log1p, sqrt
+    from math import inf as INFINITY
 
     from ..data.row_access import Rows, begin, end, row_add, row_dot, row_norm2
     from ..objective.loss_interface import Loss
@@ -116,7 +117,11 @@ def learn(examples: Examples, start: int, stop: int, rule: Rule, state: LearnerS
     Returns ``stop``, or the position of the first row whose score or step is not a usable number: the state is then
     the one before that row.
     """
-    if not 0 <= start <= stop <= min(examples.count, len(out)) or examples.rows.width > state.width or not rule.fits(state):
+    if (
+        not 0 <= start <= stop <= min(examples.count, len(out))
+        or examples.rows.width > state.width
+        or not rule.fits(state)
+    ):
         raise ValueError("rows, state and scores do not fit together")
     reached: cython.Py_ssize_t
     first: cython.Py_ssize_t = start

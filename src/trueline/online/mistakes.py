@@ -78,9 +78,7 @@ def head_mistakes(model: Any, h: int) -> MistakeCertificate:
         return MistakeCertificate(status=Status.PROVEN, examples=model.examples, bound=0.0, theorem=theorem)
     Z = kept_rows(model, h)
     mistakes = Z.shape[0]
-    uniform = (
-        abs(model.heads[h].slope2 - mistakes) < 1e-6 and model.rate.power == 0.0 and not (winnow and model.late)
-    )
+    uniform = abs(model.heads[h].slope2 - mistakes) < 1e-6 and model.rate.power == 0.0 and not (winnow and model.late)
     assumptions = (
         Assumption("every round has weight 1, the rate is constant, features are known from the start", uniform),
     )

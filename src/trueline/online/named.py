@@ -31,7 +31,21 @@ def filled(features: Any) -> np.ndarray:
 class Layout:
     """The buffers of one set of keys, in the order of their columns."""
 
-    __slots__ = ("columns", "dense", "example", "keys", "out", "pack", "rows", "share", "size", "take", "values", "weighted", "y")
+    __slots__ = (
+        "columns",
+        "dense",
+        "example",
+        "keys",
+        "out",
+        "pack",
+        "rows",
+        "share",
+        "size",
+        "take",
+        "values",
+        "weighted",
+        "y",
+    )
 
     def __init__(self, keys: list[str], columns: list[int], width: int) -> None:
         pairs = sorted(zip(columns, keys))

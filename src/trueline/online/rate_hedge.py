@@ -69,7 +69,12 @@ class RateHedge:
         """Rows in order, a column of ``scores`` each; ``totals`` holds Δ, the mixture's loss and the label range."""
         c = np.ones(len(y)) if weights is None else weights
         count = len(self.share)
-        if not (scores.shape == (count, len(y)) and len(c) == len(out) == len(y) and len(losses) == count and len(totals) == 4):
+        if not (
+            scores.shape == (count, len(y))
+            and len(c) == len(out) == len(y)
+            and len(losses) == count
+            and len(totals) == 4
+        ):
             raise ValueError("scores, targets and losses do not fit together")
         self.mix(np.ascontiguousarray(scores), np.ascontiguousarray(y), np.ascontiguousarray(c), losses, totals, out)
 

@@ -124,9 +124,7 @@ def largest_loss(model: Any) -> float:
 
 def loss(model: Any) -> float:
     """The loss suffered, as the certificate counts it: squared without the half, normalised steps' shares included."""
-    return float(
-        model.unit * sum(state.step_loss if model.certified else state.loss for state in model.heads)
-    )
+    return float(model.unit * sum(state.step_loss if model.certified else state.loss for state in model.heads))
 
 
 def joined(proofs: list[Any]) -> Certificate:
@@ -282,9 +280,7 @@ def squared_certificate(terms: Terms) -> Certificate:
             bound = sums.loss_of(G, bound_u, gamma) / (1.0 - kappa) + float(bound_u @ bound_u) / eta
     elif terms.name in ("multiplicative", "signed") and terms.plain:
         theorem = "exponentiated gradient: L ≤ L_u/(1 − κ) + (2/η)·RE(u‖w₁)"
-        spread = (
-            state.range if terms.name == "multiplicative" else 2.0 * radius * state.peak
-        )
+        spread = state.range if terms.name == "multiplicative" else 2.0 * radius * state.peak
         kappa = eta * spread * spread / 4.0
         held = kappa < 1.0
         limit = 4.0 / spread**2 if spread else math.inf
@@ -304,10 +300,7 @@ def squared_certificate(terms: Terms) -> Certificate:
         trials = [np.zeros(len(G) - 1)] + ([least.weights] if least.weights is not None else [])
         if not terms.linked:
             strengths = (0.1, 1.0, 10.0, 100.0) if terms.adaptive or not terms.constant else (1.0,)
-            trials += [
-                sums.best(G, s / terms.last + model.l2 * state.step_weight, intercept, few)
-                for s in strengths
-            ]
+            trials += [sums.best(G, s / terms.last + model.l2 * state.step_weight, intercept, few) for s in strengths]
         elif terms.name in ("multiplicative", "signed"):
             trials.append(entropic_best(G, intercept, radius, 2.0 / eta))
         else:

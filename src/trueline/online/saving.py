@@ -101,7 +101,9 @@ def to_state(model: Any) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
 def declared(arrays: dict[str, np.ndarray], meta: dict[str, Any]) -> dict[str, Array]:
     """Weights and sums of every weight vector; the moments, the rows with mistakes and the comparators where they are kept."""
     if any(name.startswith("table") for name in arrays):
-        raise ModelError("the file holds a learner of an older layout, which this version does not read; let it learn anew")
+        raise ModelError(
+            "the file holds a learner of an older layout, which this version does not read; let it learn anew"
+        )
     names, classes, settings = meta["names"], meta["classes"], meta["settings"]
     width = names if isinstance(names, int) else len(names)
     heads = 1 if classes is None or len(classes) < 3 else len(classes)

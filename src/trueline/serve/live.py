@@ -19,8 +19,8 @@ import msgspec
 import numpy as np
 
 from ..errors import DataError
-from ..online.learners import widened
 from ..objective.losses import LOSSES, resolve_loss
+from ..online.learners import widened
 from . import spec as specs
 from .drift import WIDEST, WINDOW, Drift
 from .shape import LIMIT
