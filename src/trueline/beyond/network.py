@@ -16,8 +16,8 @@ from ..certificates.optimality import StationaryCertificate, network_status
 from ..errors import DataError, UsageError
 from ..modelfile import Array
 from ..online import inputs
-from ..online.saving import describe, rebuild
 from ..parts.activations import ACTIVATIONS
+from ..parts.door import describe, rebuild
 from ..parts.losses import LOSSES
 from ..threads import spread
 from .backpropagation import ADAPTIVE, EXAMPLES, LOSS, NUMBERS, PENALTY, RATE, WEIGHT, full_gradient, scores, train

@@ -39,7 +39,7 @@ if not cython.compiled:  # compiled, these stand in row_access.pxd
     def row_add(rows: Rows, i: int, scale: float, w: Array, first: int) -> None:
         """w += scale · x_i."""
         k, stop = begin(rows, i), end(rows, i)
-        places = slice(first, first + rows.width) if rows.dense else first + rows.indices[k:stop]
+        places: Any = slice(first, first + rows.width) if rows.dense else first + rows.indices[k:stop]
         np.add.at(w, places, scale * rows.values[k:stop])
 
     def row_norm2(rows: Rows, i: int) -> float:

@@ -103,7 +103,8 @@ class ByName:
         layout.fill(features)
         out = np.empty((len(self.heads), 1))
         for h, scored in enumerate(out):
-            if scores(layout.rows, *self._reader(h), scored) == 0:
+            geometry, state = self._reader(h)
+            if scores(layout.rows, geometry, state, scored) == 0:
                 self._refuse_one(features, layout)
         found = self._outward(out)[0]
         return float(found) if np.ndim(found) == 0 else found

@@ -37,6 +37,9 @@ class Geometry:
     name = ""
     _fields: tuple[str, ...] = ()
 
+    def __init__(self) -> None:
+        self.linked = self.adaptive = self.normed = self.plain = False
+
     def score(self, rows: Rows, i: cython.Py_ssize_t, state: LearnerState) -> float:
         """x_i · w; the state is not touched."""
         raise NotImplementedError

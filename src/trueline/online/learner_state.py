@@ -84,9 +84,11 @@ class LearnerState:
 
     def __init__(self, width: int, intercept: bool, arrays: Iterable[str] = ()) -> None:
         self.width, self.intercept = width, intercept
-        needed = {"dual", *arrays}
-        for name in ARRAYS:
-            setattr(self, name, aligned(width + 1 if name in needed else 0))
+        self.dual = aligned(width + 1)
+        self.memory = self.low = self.high = self.pending = self.average = np.zeros(0)
+        self.shrunk = self.cut = self.older = self.newer = self.start = np.zeros(0)
+        for name in arrays:
+            setattr(self, name, aligned(width + 1))
         self.clear_sums()
 
     def clear_sums(self) -> None:

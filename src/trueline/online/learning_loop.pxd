@@ -27,6 +27,7 @@ cdef class Examples:
     cdef readonly Py_ssize_t count
     cdef Round now
 
+cpdef Py_ssize_t learn(Examples examples, Py_ssize_t start, Py_ssize_t stop, Rule rule, LearnerState state, double[::1] out) except -1
 cdef Py_ssize_t run(Examples examples, Py_ssize_t start, Py_ssize_t stop, Rule rule, LearnerState state, double[::1] out) except -1 nogil
 cdef int learn_row(Examples examples, Py_ssize_t i, double step, Rule rule, LearnerState state) except -1 nogil
 cdef int move_plainly(Examples examples, Py_ssize_t i, double step, Rule rule, LearnerState state) except -1 nogil
@@ -36,6 +37,7 @@ cdef void note_row(Rows rows, Py_ssize_t i, double share, LearnerState state) no
 cdef double frozen_score(Rows rows, Py_ssize_t i, const double[::1] weights) noexcept nogil
 cdef int add_weights(Geometry geometry, double c, LearnerState state) except -1 nogil
 cdef int finish(Rule rule, double step, LearnerState state) except -1 nogil
+cpdef Py_ssize_t scores(Rows rows, Geometry geometry, LearnerState state, double[::1] out) except -1
 cdef Py_ssize_t run_scores(Rows rows, Geometry geometry, LearnerState state, double[::1] out) except -1 nogil
 cdef int fill_weights(Geometry geometry, LearnerState state, double[::1] out) except -1 nogil
 cdef double risk_rows(Examples examples, Loss loss, const double[::1] u, double[::1] gradient) except? -1e300 nogil

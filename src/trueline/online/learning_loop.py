@@ -111,24 +111,20 @@ class Round:
         self.score = self.y = self.c = self.suffered = self.slope = self.norm2 = self.share = 0.0
 
 
-def learn(examples: Examples, start: int, stop: int, rule: Rule, state: LearnerState, out: Array) -> int:
+def learn(
+    examples: Examples, start: cython.Py_ssize_t, stop: cython.Py_ssize_t, rule: Rule, state: LearnerState, out: Array
+) -> int:
     """Learn rows start … stop − 1 in order; the scores before each update go to ``out``.
 
     Returns ``stop``, or the position of the first row whose score or step is not a usable number: the state is then
     the one before that row.
     """
-    if (
-        not 0 <= start <= stop <= min(examples.count, len(out))
-        or examples.rows.width > state.width
-        or not rule.fits(state)
-    ):
-        raise ValueError("rows, state and scores do not fit together")
     reached: cython.Py_ssize_t
-    first: cython.Py_ssize_t = start
-    last: cython.Py_ssize_t = stop
-    room: cython.double[::1] = out
+    within: cython.bint = 0 <= start <= stop <= examples.count and stop <= out.shape[0]
+    if not within or examples.rows.width > state.width or not rule.fits(state):
+        raise ValueError("rows, state and scores do not fit together")
     with cython.nogil:
-        reached = run(examples, first, last, rule, state, room)
+        reached = run(examples, start, stop, rule, state, out)
     return reached
 
 
@@ -354,7 +350,7 @@ def finished(rule: Rule, state: LearnerState) -> LearnerState:
 
 def scores(rows: Rows, geometry: Geometry, state: LearnerState, out: Array) -> int:
     """The scores of all rows; the position of the first that is not a usable number, or how many there are."""
-    if rows.width > state.width or len(out) < rows.count or state.dual.shape[0] <= state.width:
+    if rows.width > state.width or out.shape[0] < rows.count or state.dual.shape[0] <= state.width:
         raise ValueError("rows, state and scores do not fit together")
     return run_scores(rows, geometry, state, out)
 

@@ -53,7 +53,7 @@ class Layout:
         self.columns = np.array([column for column, _ in pairs], dtype=np.int32)
         self.size = len(keys)
         self.dense = self.columns.tolist() == list(range(width))
-        self.values = np.zeros(self.size)
+        self.values: Any = np.zeros(self.size)
         self.take: Any = itemgetter(*self.keys) if self.size > 1 else lambda row: tuple(row[key] for key in self.keys)
         self.pack = struct.Struct(f"{self.size}d").pack_into
         shape = 1, width

@@ -15,6 +15,7 @@ from ..errors import ModelError
 from ..modelfile import Array, whole_numbers
 from ..objective.loss_interface import PythonLoss
 from ..objective.losses import LOSSES, resolve_loss
+from ..parts.door import lacking_part, own_class
 from .best_fixed import Least
 from .exponentiated_gradient import Mirrored, OwnGeometry
 from .geometry_names import GEOMETRIES, resolve_geometry
@@ -43,15 +44,9 @@ def rebuild(described: dict[str, Any], role: str, parts: Any = ()) -> Any:
         return resolve(name, **dict(zip(made._fields, fields, strict=True)))
     classes = [item if isinstance(item, type) else type(item) for item in parts]
     by_name = {f"{cls.__module__}.{cls.__qualname__}": cls for cls in classes}
-    # A script's own part lives in __main__ today and may live in a module tomorrow: its last name decides.
-    same = [cls for cls in classes if cls.__qualname__ == name.rpartition(".")[2]]
-    own = by_name.get(name) or (same[0] if len(same) == 1 else None)
+    own = by_name.get(name) or own_class(name, classes)
     if own is None:
-        raise ModelError(
-            f"the file uses the {role} {name}, which is not part of trueline; hand its class in: load(path, "
-            f"parts=[{name.rpartition('.')[2]}])",
-            where=role,
-        )
+        raise lacking_part(name, role)
     return resolve(own(*fields))
 
 
