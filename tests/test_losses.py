@@ -108,6 +108,22 @@ def test_a_users_error_comes_out_as_itself(score, error):
         derivatives(loss, scores, np.zeros(3), np.ones(3), np.empty(3), np.empty(0))
 
 
+def test_a_division_by_zero_is_pythons_own_error():
+    class Divided(NamedTuple):
+        width: float = 0.5
+
+        def value(self, score, y):
+            return (score - y) ** 2 / self.width
+
+        def slope(self, score, y):
+            return 2.0 * (score - y) / (self.width if abs(score) < 1e4 else 0.0)
+
+    loss = resolve_loss(Divided())
+    assert evaluate(loss, "slope", [1.0], 0.0).tolist() == [4.0]
+    with pytest.raises(ZeroDivisionError):
+        evaluate(loss, "slope", [1.0, 2e4], 0.0)
+
+
 def test_what_numba_cannot_compile_runs_as_python_and_says_so_once(recwarn):
     class Looked(NamedTuple):
         half: str = "0.5"
@@ -152,6 +168,26 @@ def test_a_c_function_is_a_loss(recwarn):
 
     with pytest.raises(UsageError, match=r"double \(double, double\)"):
         resolve_loss(Short())
+
+
+def test_a_cython_function_is_a_loss():
+    import ctypes
+
+    from scipy import LowLevelCallable
+
+    two = ctypes.CFUNCTYPE(ctypes.c_double, ctypes.c_double, ctypes.c_double)
+    keep = [two(lambda s, y: 0.5 * (s - y) ** 2), two(lambda s, y: s - y)]
+    capsule = ctypes.pythonapi.PyCapsule_New  # what a cdef function that is exported looks like
+    capsule.restype, capsule.argtypes = ctypes.py_object, [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p]
+
+    class Exported(NamedTuple):
+        unit: float = 1.0
+        value = LowLevelCallable(capsule(keep[0], b"double (double, double)", None))
+        slope = LowLevelCallable(capsule(keep[1], b"double (double, double)", None))
+
+    loss = resolve_loss(Exported())
+    assert isinstance(loss, PointerLoss) and evaluate(loss, "slope", [3.0, 2.0], 1.0).tolist() == [2.0, 1.0]
+    assert evaluate(loss, "value", [3.0, 2.0], 1.0).tolist() == [2.0, 0.5]
 
 
 def test_a_loss_that_lacks_a_method_is_refused():

@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.base import is_regressor
 from sklearn.utils import validation
 
-from ..data.refusals import FILL, in_words, unusable
+from ..data.refusals import FILL, in_words, refuse_broken_sparse, unusable
 from ..data.rounding import refuse_integers, refuse_masked
 from ..errors import DataError
 
@@ -76,6 +76,7 @@ def check_weights(sample_weight: Any, X: Any, *, ensure_non_negative: bool = Fal
 
 def _refuse_lost(X: Any, y: Any = "no_validation", *, numeric: bool = False) -> None:
     refuse_masked(X, "X")
+    refuse_broken_sparse(X)
     refuse_integers(X, (), "X")
     refuse_masked(y, "y")
     if numeric and not isinstance(y, str):

@@ -6,7 +6,10 @@ compiles the methods of a NamedTuple with its fields as constants. ``numbers`` s
 
 from __future__ import annotations
 
+import builtins
 import ctypes
+import dis
+import inspect
 import math
 import warnings
 from collections.abc import Callable
@@ -19,6 +22,7 @@ from ..errors import UsageError
 from .named_function import COMPILED
 
 Numbers = dict[str, int]
+HARMLESS = (abs, min, max, float, bool, *(function for function in vars(math).values() if callable(function)))
 
 _said: set[type] = set()
 
@@ -94,7 +98,9 @@ def compile_method(part: Any, name: str, takes: int) -> Any:
 
     for cls in {type(part), *(type(field) for field in part if hasattr(field, "_fields"))}:
         _register(cls)  # lets compiled methods call each other
-    method = njit(getattr(type(part), name))
+    # Catching what it may raise doubles the time of a short method; most do arithmetic only, which gives NaN instead.
+    quiet = is_arithmetic(getattr(type(part), name), type(part))
+    method = njit(error_model="numpy" if quiet else "python")(getattr(type(part), name))
 
     def one(a):  # type: ignore[no-untyped-def]
         try:
@@ -114,7 +120,35 @@ def compile_method(part: Any, name: str, takes: int) -> Any:
         except Exception:
             return math.nan
 
-    return cfunc(f"float64({', '.join(['float64'] * takes)})")((one, two, three)[takes - 1])
+    body = quiet_body(method, part, takes) if quiet else (one, two, three)[takes - 1]
+    return cfunc(f"float64({', '.join(['float64'] * takes)})")(body)
+
+
+def quiet_body(method: Any, part: Any, takes: int) -> Callable[..., float]:
+    """A compiled method as a function of the doubles alone."""
+    bodies = (lambda a: method(part, a), lambda a, b: method(part, a, b), lambda a, b, c: method(part, a, b, c))
+    return bodies[takes - 1]  # type: ignore[no-any-return]
+
+
+def is_arithmetic(method: Any, cls: type, seen: tuple[Any, ...] = ()) -> bool:
+    """Whether compiled code of a method cannot raise: no raise, assert or index, and calls of mathematics alone.
+
+    What divides by zero is called again in Python where that leaves no finite result.
+    """
+    if not inspect.isfunction(method) or method.__code__.co_freevars:
+        return False
+    for step in dis.get_instructions(method):
+        if step.opname in ("LOAD_GLOBAL", "LOAD_NAME"):
+            value = method.__globals__.get(step.argval, getattr(builtins, step.argval, None))
+            if not (value is math or isinstance(value, (int, float)) or any(value is one for one in HARMLESS)):
+                return False
+        elif step.opname in ("LOAD_ATTR", "LOAD_METHOD"):
+            called = getattr(cls, step.argval, None)
+            if inspect.isfunction(called) and called not in seen and not is_arithmetic(called, cls, (*seen, method)):
+                return False
+        elif any(word in step.opname for word in ("RAISE", "SUBSCR", "IMPORT")) or step.argrepr == "[]":
+            return False
+    return True
 
 
 def is_low_level(method: Any) -> bool:
