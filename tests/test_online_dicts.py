@@ -4,11 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import copy
-import json
-import os
 import re
-import subprocess
-import sys
 from collections import OrderedDict
 from pathlib import Path
 

@@ -49,4 +49,5 @@ cdef void pay(Rows rows, Py_ssize_t i, LearnerState state) noexcept nogil
 cdef void pay_all(LearnerState state) noexcept nogil
 cdef double owing_score(Rows rows, Py_ssize_t i, LearnerState state) noexcept nogil
 cdef void adapt(Py_ssize_t j, double gradient, double step, double epsilon, LearnerState state) noexcept nogil
+cdef void adapt_row(Rows rows, Py_ssize_t i, double slope, double step, double epsilon, LearnerState state) noexcept nogil
 cdef double implicit_slope(Loss loss, double score, double y, double gain) except? -1e300 nogil

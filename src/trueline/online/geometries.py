@@ -213,8 +213,11 @@ class Adaptive(Additive):
         k: cython.Py_ssize_t
         if state.intercept:
             adapt(0, slope, step, self.epsilon, state)
-        for k in range(begin(rows, i), end(rows, i)):
-            adapt(column(rows, i, k) + 1, slope * rows.values[k], step, self.epsilon, state)
+        if rows.dense:
+            adapt_row(rows, i, slope, step, self.epsilon, state)
+        else:
+            for k in range(begin(rows, i), end(rows, i)):
+                adapt(rows.indices[k] + 1, slope * rows.values[k], step, self.epsilon, state)
         return 0
 
     def move_one(self, j: cython.Py_ssize_t, gradient: float, step: float, state: LearnerState) -> int:
@@ -228,14 +231,30 @@ class Adaptive(Additive):
 
 
 def adapt(j: cython.Py_ssize_t, gradient: float, step: float, epsilon: float, state: LearnerState) -> None:
+    """One coordinate's step."""
     memory: float = state.memory[j] + gradient * gradient
     dual: float = state.dual[j] - step * gradient / sqrt(epsilon + memory)
     state.memory[j] = memory
     state.dual[j] = dual
-    if dual < state.low[j]:
-        state.low[j] = dual
-    if dual > state.high[j]:
-        state.high[j] = dual
+    state.low[j] = dual if dual < state.low[j] else state.low[j]
+    state.high[j] = dual if dual > state.high[j] else state.high[j]
+
+
+def adapt_row(rows: Rows, i: cython.Py_ssize_t, slope: float, step: float, epsilon: float, state: LearnerState) -> None:
+    """The same for every feature, in a loop that C compilers turn into one over registers."""
+    j: cython.Py_ssize_t
+    first: cython.Py_ssize_t = begin(rows, i)
+    gradient: float
+    memory: float
+    dual: float
+    for j in range(rows.width):
+        gradient = slope * rows.values[first + j]
+        memory = state.memory[j + 1] + gradient * gradient
+        dual = state.dual[j + 1] - step * gradient / sqrt(epsilon + memory)
+        state.memory[j + 1] = memory
+        state.dual[j + 1] = dual
+        state.low[j + 1] = dual if dual < state.low[j + 1] else state.low[j + 1]
+        state.high[j + 1] = dual if dual > state.high[j + 1] else state.high[j + 1]
 
 
 def paid(w: float, shrunk: float, cut: float, shrink: float, threshold: float) -> float:
