@@ -15,6 +15,7 @@ import numpy as np
 
 from .._jit import kernel, teach
 from ..data.rows import Dense, Sparse
+from ..parts.losses import as_tuple
 from .risk import Point, Risk
 
 
@@ -41,7 +42,7 @@ def lacks(risk: Risk) -> str | None:
     """What the dual route misses, in words."""
     penalty, design = risk.penalty, risk.design
     name = getattr(risk.loss, "name", type(risk.loss).__name__)
-    if not callable(getattr(risk.loss, "prox", None)):
+    if not risk.loss.has("prox"):
         return f"a smooth loss or one with a `prox`, which {name!r} has not; use 'interior' or 'fista'"
     if penalty.bounded or penalty.l1.any() or not penalty.l2[: design.d].all():
         return f"an L2 penalty on every coefficient for {name!r}, which is not smooth; use 'interior' or add one"
@@ -75,7 +76,11 @@ def steps(risk: Risk, start: np.ndarray, seed: int = 0) -> Iterator[Point]:
         point = risk.point(design.join(w, b))
         point.dual = risk.c * a
         yield point
-        b = float(dual_epoch(risk.loss, rows, shuffle.permutation(n), risk.y, risk.c, offset, a, w, b, q, rate, rate_b))
+        b = float(
+            dual_epoch(
+                as_tuple(risk.loss), rows, shuffle.permutation(n), risk.y, risk.c, offset, a, w, b, q, rate, rate_b
+            )
+        )
         design.passes += 1.0
 
 

@@ -20,6 +20,7 @@ from .. import dense, threads
 from .._jit import kernel
 from ..doubled import UNIT
 from ..onepass.lasso_gap import summing_error
+from ..parts.losses import as_tuple
 from .design import row_chunks
 
 if TYPE_CHECKING:
@@ -136,7 +137,7 @@ def upper_conjugate_sum(loss, ca, y, c, offset, score):
 
 def has_conjugate(loss: Any) -> bool:
     """Whether the loss brings its own conjugate."""
-    return hasattr(loss, "conjugate") and hasattr(loss, "slope_range")
+    return bool(loss.has("conjugate") and loss.has("slope_range"))
 
 
 def dual_value(risk: Risk, point: Point) -> Dual:
@@ -176,7 +177,7 @@ def _finished(risk: Risk, point: Point, ca: np.ndarray, z: np.ndarray, moved: fl
         return NO_DUAL
     unbalanced = weakly + float((left / column_widths(risk.design)[zero]).max(initial=0.0))
     if has_conjugate(risk.loss):  # a slope that is moved into its range moves every sum over a column of width 1
-        unbalanced += math.sqrt(float(beyond_range(risk.loss, ca, risk.y, risk.c, 0, len(ca))))
+        unbalanced += math.sqrt(float(beyond_range(as_tuple(risk.loss), ca, risk.y, risk.c, 0, len(ca))))
     return rounded(risk, point, -total - held, z, steep, size + abs(held), unbalanced, moved=moved)
 
 
@@ -230,10 +231,10 @@ def _conjugates(risk: Risk, point: Point, ca: np.ndarray) -> tuple[float, float]
     offset = np.ascontiguousarray(NO_OFFSET if risk.offset is None else risk.offset, dtype=float)
     if has_conjugate(risk.loss):
         parts = threads.spread(
-            lambda rows: conjugate_sum(risk.loss, ca, risk.y, risk.c, offset, *rows), row_chunks(len(ca))
+            lambda rows: conjugate_sum(as_tuple(risk.loss), ca, risk.y, risk.c, offset, *rows), row_chunks(len(ca))
         )
         return float(sum(part[0] for part in parts)), float(sum(part[1] for part in parts))
-    total, size = upper_conjugate_sum(risk.loss, ca, risk.y, risk.c, offset, point.scores)
+    total, size = upper_conjugate_sum(as_tuple(risk.loss), ca, risk.y, risk.c, offset, point.scores)
     return float(total), float(size)
 
 

@@ -15,7 +15,7 @@ import numpy as np
 
 from ..certificates.certificate import Status
 from ..errors import UsageError, nearest
-from ..parts.penalties import L1, L2, Box, ElasticNet, GroupL1, NonNegative, Nothing
+from ..objective.penalties import L1, L2, Box, ElasticNet, GroupL1, NonNegative, Nothing
 from ..solvers.coordinate_descent import by_gram
 from ..solvers.glm_working_set import by_columns
 from . import closed, dualcoordinate, gradient, interior, newton, orthant, proximal

@@ -19,6 +19,7 @@ import numpy as np
 
 from .._jit import kernel
 from ..onepass.lasso_gap import summing_error
+from ..parts.losses import as_tuple
 from .duality import NO_OFFSET, conjugate_sum, has_conjugate, solve_symmetric, upper_conjugate_sum
 
 if TYPE_CHECKING:
@@ -62,7 +63,7 @@ def reference(risk: Risk) -> Reference:
         y, c = np.array([-1.0, 1.0]), np.array([c[y < 0.0].sum(), c[y > 0.0].sum()])
     direction = constant_direction(risk)
     if direction is None:
-        value = float(value_and_slope(risk.loss, y, c, offset, 0.0)[0])
+        value = float(value_and_slope(as_tuple(risk.loss), y, c, offset, 0.0)[0])
         return Reference(value, saturated, least, np.zeros(risk.size))
     found, value = best_constant(risk.loss, y, c, offset)
     return Reference(value, saturated, least, found * direction)
@@ -72,9 +73,9 @@ def saturated_loss(risk: Risk) -> tuple[float, float]:
     """(the least that the loss can be whatever the scores, the same less its rounding); −∞ where it is not known."""
     zero = np.zeros(len(risk.c))
     if has_conjugate(risk.loss):
-        total, size = conjugate_sum(risk.loss, zero, risk.y, risk.c, NO_OFFSET, 0, len(zero))
+        total, size = conjugate_sum(as_tuple(risk.loss), zero, risk.y, risk.c, NO_OFFSET, 0, len(zero))
     else:
-        total, size = upper_conjugate_sum(risk.loss, zero, risk.y, risk.c, NO_OFFSET, zero)
+        total, size = upper_conjugate_sum(as_tuple(risk.loss), zero, risk.y, risk.c, NO_OFFSET, zero)
     if not math.isfinite(total):
         return -math.inf, -math.inf
     return -float(total), -float(total) - summing_error(len(zero)) * float(size)
@@ -116,7 +117,7 @@ def best_constant(loss: Any, y: np.ndarray, c: np.ndarray, offset: np.ndarray) -
 
     def at(t: float) -> tuple[float, float]:
         try:
-            value, slope = value_and_slope(loss, y, c, offset, t)
+            value, slope = value_and_slope(as_tuple(loss), y, c, offset, t)
         except OverflowError:
             value = slope = math.nan
         return (float(value), float(slope)) if value == value else (math.inf, math.copysign(math.inf, t))

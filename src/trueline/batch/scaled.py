@@ -15,29 +15,7 @@ from typing import Any
 import numpy as np
 
 from .._jit import kernel
-
-
-@kernel
-def custom_value(part, theta, scale, weights):
-    total = 0.0
-    for j in range(weights.shape[0]):
-        total += part.value(theta[j] / scale[j], weights[j])
-    return total
-
-
-@kernel
-def custom_prox(part, theta, step, scale, weights, out):
-    for j in range(weights.shape[0]):
-        s = scale[j]
-        out[j] = s * part.prox(theta[j] / s, step / (s * s), weights[j])
-
-
-@kernel
-def custom_conjugate(part, z, scale, weights):
-    total = 0.0
-    for j in range(weights.shape[0]):
-        total += part.conjugate(z[j] * scale[j], weights[j])
-    return total
+from ..objective.penalties import scaled_conjugate, scaled_prox, scaled_value
 
 
 @kernel
@@ -111,8 +89,8 @@ class ScaledPenalty:
     groups: list[np.ndarray] = dataclasses.field(default_factory=list)
     strengths: np.ndarray = dataclasses.field(default_factory=lambda: np.zeros(0))
     part: Any = None
-    weights: np.ndarray | None = None
-    scale: np.ndarray | None = None
+    weights: Any = None
+    scale: Any = None
 
     @classmethod
     def nothing(cls, size: int) -> ScaledPenalty:
@@ -170,7 +148,7 @@ class ScaledPenalty:
         for group, strength in zip(self.groups, self.strengths, strict=True):
             total += float(strength) * float(np.linalg.norm(theta[group]))
         if self.part is not None:
-            total += custom_value(self.part, theta, self.scale, self.weights)
+            total += scaled_value(self.part, theta, self.scale, self.weights)
         return total
 
     def difference(self, before: np.ndarray, after: np.ndarray) -> float:
@@ -184,8 +162,8 @@ class ScaledPenalty:
             both = float(np.linalg.norm(one) + np.linalg.norm(two))
             total += float(strength) * float((one - two) @ (one + two)) / both if both > 0.0 else 0.0
         if self.part is not None:
-            total += custom_value(self.part, before, self.scale, self.weights)
-            total -= custom_value(self.part, after, self.scale, self.weights)
+            total += scaled_value(self.part, before, self.scale, self.weights)
+            total -= scaled_value(self.part, after, self.scale, self.weights)
         return total
 
     def prox(self, theta: np.ndarray, step: float | np.ndarray) -> np.ndarray:
@@ -196,14 +174,14 @@ class ScaledPenalty:
             norm = float(np.linalg.norm(out[group]))
             out[group] *= max(0.0, 1.0 - step * strength / norm) if norm > 0.0 else 0.0
         if self.part is not None:
-            custom_prox(self.part, theta, float(step), self.scale, self.weights, out)
+            scaled_prox(self.part, theta, float(step), self.scale, self.weights, out)
         return out
 
     def conjugate(self, z: np.ndarray) -> float:
         """sup over θ of z·θ − Ω(θ); z of the free parameters is taken as 0."""
         total = 0.0
         if self.part is not None and self.weights is not None:
-            total += custom_conjugate(self.part, z, self.scale, self.weights)
+            total += scaled_conjugate(self.part, z, self.scale, self.weights)
         for group, strength in zip(self.groups, self.strengths, strict=True):
             if np.linalg.norm(z[group]) > strength * (1.0 + 1e-12):
                 return np.inf

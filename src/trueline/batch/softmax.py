@@ -72,8 +72,9 @@ class Softmax:
     name = "softmax"
     smooth = True
 
-    def curvature(self) -> None:
-        """Exists; the matrix diag p − ppᵀ is formed where it is needed."""
+    def has(self, method: str) -> bool:
+        """A curvature: the matrix diag p − ppᵀ is formed where it is needed."""
+        return method == "curvature"
 
     def curvature_bound(self) -> float:
         return 0.5

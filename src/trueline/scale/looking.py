@@ -15,14 +15,14 @@ from typing import Any
 
 import numpy as np
 
-from .._jit import teach
 from ..batch.design import FAR, spread_rows
 from ..batch.duality import NO_OFFSET, conjugate_sum, has_conjugate, upper_conjugate_sum
-from ..batch.risk import evaluate
 from ..data.blocks import Columns
 from ..errors import DataError
 from ..model.iterated import link_of
+from ..objective.loss_interface import derivatives
 from ..onepass.moments import Moments
+from ..parts.losses import as_tuple
 from . import statistic
 from .expanding import Expansion, Sight, given, solved, spread
 from .tables import Table
@@ -54,7 +54,6 @@ class Look:
     left: float = 1e-6
 
     def run(self, number: int, tables: Any) -> bytes:
-        teach(self.loss)  # it came by pickle, and compiled code that this worker lacks must know its methods
         encoder = statistic.encoder_of(number, tables, self.declared, self.options, apart=True)
         if encoder is None:
             return statistic.NOTHING
@@ -190,11 +189,11 @@ def _bare_losses(loss: Any, block: Any) -> np.ndarray:
         y = np.ascontiguousarray(block.y, dtype=float)
         c = np.ones(len(y)) if block.weights is None else block.weights
     zero = np.zeros(len(y))
-    at_zero = evaluate(loss, zero, y, c, np.empty(len(y)), np.empty(len(y)), 0, len(y))
+    at_zero = derivatives(loss, zero, y, c, np.empty(len(y)), np.empty(len(y)), 0, len(y))
     if has_conjugate(loss):
-        least, size = conjugate_sum(loss, zero, y, c, NO_OFFSET, 0, len(y))
+        least, size = conjugate_sum(as_tuple(loss), zero, y, c, NO_OFFSET, 0, len(y))
     else:
-        least, size = upper_conjugate_sum(loss, zero, y, c, NO_OFFSET, zero)
+        least, size = upper_conjugate_sum(as_tuple(loss), zero, y, c, NO_OFFSET, zero)
     return np.array([at_zero, -least, size])
 
 
