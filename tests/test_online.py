@@ -382,5 +382,3 @@ def test_a_long_fit_on_a_terminal_shows_a_bar_and_learns_the_same(data, widrow_h
         with pytest.raises(DataError, match="NaN in row 500"):
             widrow_hoff().fit(wrong, y)
     assert capsys.readouterr().out == ""  # a program's output stays its own
-
-

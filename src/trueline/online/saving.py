@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import ModelError
+from ..errors import ModelError, OlderLayout
 from ..modelfile import Array, whole_numbers
 from ..objective.loss_interface import PythonLoss
 from ..objective.losses import LOSSES, resolve_loss
@@ -95,8 +95,8 @@ def to_state(model: Any) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
 
 def declared(arrays: dict[str, np.ndarray], meta: dict[str, Any]) -> dict[str, Array]:
     """Weights and sums of every weight vector; the moments, the rows with mistakes and the comparators where they are kept."""
-    if any(name.startswith("table") for name in arrays):
-        raise ModelError(
+    if "arrays" not in meta:
+        raise OlderLayout(
             "the file holds a learner of an older layout, which this version does not read; let it learn anew"
         )
     names, classes, settings = meta["names"], meta["classes"], meta["settings"]
