@@ -15,6 +15,7 @@ import numpy as np
 
 from .. import dense
 from ..objective.loss_interface import evaluate
+from ..objective.losses import resolve_loss
 from .best_fixed import OF_NULL, RELATIVE, UNIT, Least
 from .redundant_columns import RedundantColumns
 
@@ -39,7 +40,7 @@ def best_fixed_loss(X: Any, y: np.ndarray, weights: np.ndarray, loss: Any, inter
     norms = np.sqrt(np.einsum("ij,ij->j", Z, Z))
     used = norms > 0.0
     Z, norms = Z[:, used] / norms[used], norms[used]
-    problem = _Problem(Z, y, c, loss)
+    problem = _Problem(Z, y, c, resolve_loss(loss))
     with np.errstate(all="ignore"):
         point = problem.minimised()
         found = None if point is None else problem.proven(point)
@@ -63,7 +64,7 @@ class _Problem:
         """Value, slope and curvature in every row."""
         scores = self.Z @ w
         value, slope, curvature = (
-            evaluate(self.loss, part, scores, self.y) for part in ("value", "slope", "curvature")
+            evaluate(self.loss, what, scores, self.y) for what in ("value", "slope", "curvature")
         )
         return value, slope, curvature
 
