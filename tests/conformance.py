@@ -11,7 +11,11 @@ import numpy as np
 
 from trueline._jit import PLAIN, kernel
 from trueline.objective.loss_interface import Loss, derivatives, evaluate
+from trueline.objective.losses import resolve_loss
 from trueline.objective.penalties import Penalty, scaled_conjugate, scaled_prox, scaled_value
+from trueline.online.learner_state import LearnerState
+from trueline.online.learning_loop import Rule, read_weights, sum_masses
+from trueline.online.learning_loop import conjugate as psi
 
 SCORES = np.array([-3.1, -1.0, -0.4, 0.0, 0.3, 1.0, 2.7])
 TARGETS = {"real": (-1.5, 0.0, 2.0), "sign": (-1.0, 1.0), "nonnegative": (0.0, 1.0, 3.0), "positive": (0.5, 2.0)}
@@ -35,20 +39,6 @@ def penalty_values(penalty, points, out):
         out[i, 0] = penalty.value(points[i], 1.5)
         out[i, 1] = penalty.prox(points[i], 0.7, 1.5)
         out[i, 2] = penalty.conjugate(points[i], 1.5)
-
-
-@kernel
-def geometry_values(geometry, loss, points, out):
-    for i in range(points.size):
-        dual = points[i]
-        out[i, 0] = geometry.weight(dual, 3.0, 0.5)
-        out[i, 1] = geometry.mass(dual, 0.5)
-        out[i, 2] = geometry.height(dual)
-        out[i, 3] = geometry.step(0.3, 2.0)
-        out[i, 4] = geometry.slope(loss, dual, 1.0, 0.6)
-        out[i, 5], out[i, 6] = geometry.move(dual, 0.2, 0.5, 0.3)
-        out[i, 7] = geometry.excess(loss, dual, 1.0, dual - 1.0, 2.0, 0.3, 1.0, 1.4)
-        out[i, 8] = geometry.conjugate(3.0, 0.5)
 
 
 def same_compiled(evaluate: Any, shape: tuple[int, ...], *arguments: Any) -> None:
@@ -147,25 +137,30 @@ def same_sums(penalty: Penalty, points: np.ndarray) -> None:
     np.testing.assert_allclose(out, prox, rtol=1e-13)
 
 
-def check_geometry(geometry: Any, loss: Any) -> None:
+def check_geometry(geometry: Any) -> None:
     """weights are the gradient of ψ*, ψ* is convex, the divergence is 0 at the start and obeys Fenchel–Young."""
-    check_part(geometry)
-    points = np.array([-2.0, -0.3, 0.0, 0.4, 1.7])
-    same_compiled(geometry_values, (len(points), 9), geometry, loss, points)
+    assert pickle.loads(pickle.dumps(geometry)) == geometry
+    assert type(geometry).__doc__
     d = 3
     rng = np.random.default_rng(0)
-    if not getattr(type(geometry), "linked", False):
-        assert geometry.divergence(np.zeros(d)) == 0.0
-        assert all(geometry.weight(p, 1.0, 0.0) == p for p in points)
+
+    def at(theta: np.ndarray) -> LearnerState:
+        state = Rule(resolve_loss("squared"), geometry, (0.1, 0.0), intercept=False).state(d)
+        state.array("dual")[1:] = theta
+        sum_masses(geometry, state)
+        return state
+
+    def weights(theta: np.ndarray) -> np.ndarray:
+        return read_weights(geometry, at(theta))[1:]
+
+    if not geometry.linked:
+        theta = rng.normal(size=d)
+        assert geometry.divergence(np.zeros(d)) == 0.0 and (weights(theta) == theta).all()
         return
     scale = getattr(geometry, "radius", 1.0)
 
     def conjugate(theta: np.ndarray) -> float:
-        return scale * geometry.conjugate(sum(geometry.mass(t, 0.7) for t in theta), 0.7)
-
-    def weights(theta: np.ndarray) -> np.ndarray:
-        total = sum(geometry.mass(t, 0.7) for t in theta)
-        return np.array([geometry.weight(t, total, 0.7) for t in theta])
+        return scale * psi(geometry, at(theta))
 
     start = weights(np.zeros(d))
     assert math.isclose(geometry.divergence(start), 0.0, abs_tol=1e-9)

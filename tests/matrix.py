@@ -44,12 +44,12 @@ TEXT = (
 )  # fmt: skip
 # Whatever takes arrays, files or bodies from outside.
 OUTSIDE = (
-    "tests/test_crafted_files.py", "tests/test_kernel_boundary.py", "tests/test_kernels.py", "tests/test_losses.py",
-    "tests/test_model_file.py", "tests/test_serve_hostile.py", "tests/test_sparse_path.py",
+    "tests/test_crafted_files.py", "tests/test_kernel_boundary.py", "tests/test_kernels.py", "tests/test_learning_loop.py",
+    "tests/test_losses.py", "tests/test_model_file.py", "tests/test_serve_hostile.py", "tests/test_sparse_path.py",
 )  # fmt: skip
 UNCOMPILED = (
-    "tests/test_folds.py", "tests/test_kernels.py", "tests/test_lasso_estimators.py", "tests/test_losses.py",
-    "tests/test_network.py",
+    "tests/test_folds.py", "tests/test_kernels.py", "tests/test_lasso_estimators.py", "tests/test_learning_loop.py",
+    "tests/test_losses.py", "tests/test_network.py",
 )  # fmt: skip
 LITTLE = (
     "tests/test_cli.py", "tests/test_cli_stream.py", "tests/test_linear_estimators.py", "tests/test_online_files.py",

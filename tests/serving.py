@@ -100,10 +100,9 @@ def journal(path: Path) -> list[tuple[int, str, float, bytes]]:
 def replayed(entries, names=("a", "b", "c"), rate: float = 0.01) -> bytes:
     """The bytes of the record's arrays after learning the labels one by one, with no service at all."""
     from trueline.online.model import OnlineModel
-    from trueline.parts.geometries import geometry
-    from trueline.parts.rates import rate as rate_part
+    from trueline.online.rates import rate as rate_part
 
-    model = OnlineModel("squared", geometry("additive"), rate_part(rate), names=list(names))
+    model = OnlineModel("squared", "additive", rate_part(rate), names=list(names))
     for features, label in entries:
         model.learn(np.frombuffer(features).reshape(1, -1), np.array([label]))
     return state_bytes(model)

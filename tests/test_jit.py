@@ -78,33 +78,6 @@ def test_second_process_compiles_nothing_and_edits_are_seen(tmp_path):
     assert edited == pytest.approx(value + 40.0) and compiled > 0
 
 
-SCRIPT = """
-import numba, numpy as np
-import trueline as tl
-from trueline.online.narrow import learn_narrow
-{part}
-model = tl.OnlineRegressor(Tilted(), "additive", 0.1, certificate=False)
-for _ in range(5):
-    model.partial_fit(np.eye(3), np.ones(3))
-stats = learn_narrow.dispatcher.stats
-print(len(learn_narrow.dispatcher.overloads), sum(stats.cache_hits.values()), sum(stats.cache_misses.values()))
-"""
-
-
-def test_a_part_of_the_script_itself_is_loaded_once_not_at_every_call(tmp_path):
-    script = tmp_path / "script.py"
-    script.write_text(SCRIPT.format(part=PART.format(body="0.5 * self.tilt * (score - y) ** 2")))
-    env = os.environ | {"NUMBA_CACHE_DIR": str(tmp_path / "cache"), "NUMBA_DISABLE_JIT": "0"}
-
-    def once():
-        done = subprocess.run([sys.executable, str(script)], env=env, capture_output=True, text=True)
-        assert done.returncode == 0, done.stderr
-        return done.stdout.split()
-
-    assert once() == ["1", "0", "1"]
-    assert once() == ["1", "1", "0"]  # pickled by value, the class comes back as a twin of itself
-
-
 def test_numba_is_not_imported_before_a_kernel_runs():
     code = "import sys, trueline, trueline.parts.losses, trueline.parts.penalties; print([m for m in ('numba', 'sklearn', 'polars', 'scipy') if m in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -382,19 +382,3 @@ def test_a_long_fit_on_a_terminal_shows_a_bar_and_learns_the_same(data, widrow_h
         with pytest.raises(DataError, match="NaN in row 500"):
             widrow_hoff().fit(wrong, y)
     assert capsys.readouterr().out == ""  # a program's output stays its own
-
-
-def test_compiled_and_plain_engines_agree():
-    import json
-    import os
-    import subprocess
-    import sys
-
-    found = []
-    for plain in ("0", "1"):
-        settings = os.environ | {"NUMBA_DISABLE_JIT": plain}
-        done = subprocess.run([sys.executable, "-c", PLAIN], env=settings, capture_output=True, text=True)
-        assert done.returncode == 0, done.stderr[-2000:]
-        found.append(json.loads(done.stdout))
-    for compiled, plain in zip(*found):
-        np.testing.assert_allclose(compiled, plain, rtol=1e-12, atol=1e-12)

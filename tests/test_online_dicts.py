@@ -4,11 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import copy
-import json
-import os
 import re
-import subprocess
-import sys
 from collections import OrderedDict
 from pathlib import Path
 
@@ -16,9 +12,7 @@ import numpy as np
 import pytest
 
 import trueline as tl
-from trueline import _dicts
 from trueline.errors import DataError
-from trueline.online import named
 
 
 @pytest.fixture(scope="module")
@@ -159,83 +153,6 @@ def test_a_dict_that_changes_between_calls_is_read_anew(widrow_hoff):
     assert model.coef_.tobytes() == other.coef_.tobytes()
     own = Rows(a=0.5, b=0.5)
     assert model.predict_one(own) == pytest.approx(model.predict_one({"a": 1.0, "b": 1.0}))  # its own look-up counts
-
-
-def test_where_dicts_cannot_be_read_the_long_way_gives_the_same_bits(widrow_hoff, monkeypatch):
-    rng = np.random.default_rng(1)
-    rows = [(dict(zip("abcd", row.tolist())), float(row.sum())) for row in rng.normal(size=(60, 4))]
-    models = []
-    for usable in (True, False):
-        monkeypatch.setattr(named, "usable", lambda usable=usable: usable and _dicts.usable())
-        model = widrow_hoff()
-        made = []
-        for x, y in rows:
-            made.append(model.predict_one(x))
-            model.learn_one(x, y)
-        models.append((made, model.coef_.tobytes(), model.progress_, str(model.certificate_)))
-    assert models[0] == models[1]
-    monkeypatch.setattr(sys, "_is_gil_enabled", lambda: False, raising=False)
-    assert not _dicts.usable()
-
-
-READING = """
-import json, sys
-import numpy as np
-from trueline import _dicts
-
-if sys.argv[1] == "asked":
-    _dicts.floats_as_expected = lambda: False
-
-
-@_dicts.holding
-def read(features, keys, spots, values):
-    return _dicts.read_dict(features, keys, spots, values)
-
-
-class Equal:
-    def __hash__(self):
-        return hash("a")
-
-    def __eq__(self, other):
-        raise RuntimeError("compared")
-
-
-names = ["a", "b", "c"]
-keys = np.array([id(name) for name in names], dtype=np.uint64)
-spots = np.array([2, 0, 1], dtype=np.uint64)
-fresh = "".join
-given = [
-    {"a": 1.0, "b": 2.0, "c": 3.0}, {"c": 3.0, "b": 2.0, "a": 1.0}, {fresh(["", "a"]): True, fresh(["b", ""]): 2, "c": np.float32(3)},
-    {"a": 1.0, "b": 2.0, "d": 3.0}, {"a": 1.0, "b": "2", "c": 3.0}, {"a": -1.0, "b": -1, "c": float("nan")},
-    {"a": 1.0, 7: 2.0, "c": 3.0}, {"a": 1.0, "b": None, "c": 3.0}, {"a": 10**400, "b": 1.0, "c": 1.0},
-    {Equal(): 1.0, "b": 2.0, "c": 3.0}, {"x": 0.0, "a": 1.0, "b": 2.0, "c": 3.0},
-]
-found = []
-for row in given:
-    values = np.zeros(3)
-    found.append([bool(read(id(row), keys, spots, values)), values.tolist() if None not in row.values() else []])
-    assert sys.exc_info() == (None, None, None)
-counts = [sys.getrefcount(row[k]) for row in given[:1] for k in row]
-for _ in range(1000):
-    read(id(given[0]), keys, spots, np.zeros(3)), read(id(given[1]), keys, spots, np.zeros(3))
-assert counts == [sys.getrefcount(row[k]) for row in given[:1] for k in row]
-print(json.dumps(found))
-"""
-
-
-@pytest.mark.parametrize("floats", ["direct", "asked"])
-def test_compiled_code_reads_a_dict_or_leaves_it(floats, tmp_path):
-    env = os.environ | {"NUMBA_DISABLE_JIT": "0", "NUMBA_CACHE_DIR": str(tmp_path)}
-    script = tmp_path / "reading.py"
-    script.write_text(READING)
-    done = subprocess.run([sys.executable, str(script), floats], env=env, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr[-2000:]
-    found = json.loads(done.stdout)
-    assert [good for good, _ in found] == [True, True, True, False, False, True, False, False, False, False, True]
-    for at in (0, 1, 2, 10):
-        assert found[at][1] == [2.0, 3.0, 1.0]
-    assert found[5][1][:1] == [-1.0] and np.isnan(found[5][1][1])
-    assert _dicts.floats_as_expected() == (sys.implementation.name == "cpython")
 
 
 def test_rivers_own_evaluation_takes_the_estimators_as_the_page_says():

@@ -1,6 +1,7 @@
-"""Files of online learners that an earlier state of this repository wrote: they load, predict and go on as they did then.
+"""Files of online learners that an earlier state of this repository wrote: those of the present layout load, predict and
+go on as they did then, those of an older one are refused.
 
-``make_golden`` is how tests/golden/online_*.tl came to be; they are never written again, only added to.
+``make_golden`` is how tests/golden/learner_*.tl came to be; they are never written again, only added to.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import numpy as np
 import pytest
 
 import trueline as tl
+from trueline.errors import ModelError
 
 GOLDEN = Path(__file__).parent / "golden"
 LEARNERS = {
@@ -52,23 +54,32 @@ def make_golden(folder):
     for name, make in LEARNERS.items():
         t = targets(name, y)
         model = make().fit(X[:30], t[:30])
-        model.save(folder / f"online_{name}.tl")
+        model.save(folder / f"learner_{name}.tl")
         before = answers(model, X).tolist()
         model.partial_fit(X[30:], t[30:])
         told[name] = {"before": before, "after": answers(model, X).tolist(), "certificate": figures(model)}
-    (folder / "online.json").write_text(json.dumps({"X": X.tolist(), "y": y.tolist(), "learners": told}))
+    (folder / "learner.json").write_text(json.dumps({"X": X.tolist(), "y": y.tolist(), "learners": told}))
 
 
 @pytest.mark.parametrize("name", LEARNERS)
 def test_an_older_file_loads_predicts_and_goes_on(name):
-    told = json.loads((GOLDEN / "online.json").read_text())
+    told = json.loads((GOLDEN / "learner.json").read_text())
     X, t, then = np.array(told["X"]), targets(name, np.array(told["y"])), told["learners"][name]
-    model = tl.load(GOLDEN / f"online_{name}.tl")
+    model = tl.load(GOLDEN / f"learner_{name}.tl")
     # Another processor may fuse or order sums otherwise; beyond that nothing may differ.
     np.testing.assert_allclose(answers(model, X), then["before"], rtol=1e-12, atol=1e-14)
     model.partial_fit(X[30:], t[30:])
     np.testing.assert_allclose(answers(model, X), then["after"], rtol=1e-10, atol=1e-13)
     assert figures(model) == pytest.approx(then["certificate"], rel=1e-8)
+
+
+OLDER = ("widrow_hoff", "adaptive_huber", "signed", "rates", "logistic", "perceptron")
+
+
+@pytest.mark.parametrize("name", OLDER)
+def test_a_learner_of_an_older_layout_is_refused_in_one_sentence(name):
+    with pytest.raises(ModelError, match="a learner of an older layout, which this version does not read; let it learn"):
+        tl.load(GOLDEN / f"online_{name}.tl")
 
 
 @pytest.mark.parametrize("settings", [{}, {"geometry": "additive", "rate": 0.1}, {"geometry": "additive"}])

@@ -1,8 +1,4 @@
-"""Every theorem on adversarial sequences: the potential lemma at each step, each bound, resuming bit by bit.
-
-The sequences are short and the combinations many, so this file runs as plain Python (the same source as the compiled
-code): under a compiling interpreter its one test starts it again with NUMBA_DISABLE_JIT=1.
-"""
+"""Every theorem on adversarial sequences: the potential lemma at each step, each bound, resuming bit by bit."""
 
 from __future__ import annotations
 
@@ -10,7 +6,6 @@ import itertools
 import os
 import subprocess
 import sys
-from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
@@ -18,13 +13,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from trueline import _jit
 from trueline.certificates.regret import StreamCertificate
+from trueline.online.geometry_names import resolve_geometry
 from trueline.online.ladder import RateMixture
 from trueline.online.model import OnlineModel
+from trueline.online.rates import rate
 from trueline.online.recursive import RecursiveModel
-from trueline.parts.geometries import geometry
-from trueline.parts.rates import rate
 
 # Sequences a theorem is tried on: few and always the same ones, or, by ``make torture``, many and new ones each time.
 TRIALS = int(os.environ.get("TRUELINE_THEOREM_TRIALS", "0"))
@@ -82,7 +76,11 @@ GEOMETRIES = ("additive", "normalised", "implicit", "adaptive", "multiplicative"
 
 
 def make(name: str):
-    return geometry(PNorm()) if name == "mirror" else geometry(name, **({"radius": 3.0} if name == "signed" else {}))
+    return (
+        resolve_geometry(PNorm())
+        if name == "mirror"
+        else resolve_geometry(name, **({"radius": 3.0} if name == "signed" else {}))
+    )
 
 
 def holds(proof) -> None:
@@ -92,7 +90,6 @@ def holds(proof) -> None:
         assert proof.advice
 
 
-@pytest.mark.skipif(not _jit.PLAIN, reason="runs in plain Python")
 class TestTheorems:
     @quick
     @given(sequences(), st.floats(0.001, 0.4), st.lists(st.floats(-3.0, 3.0), min_size=4, max_size=4))
@@ -208,7 +205,7 @@ class TestTheorems:
     @given(signs, st.booleans(), st.booleans(), st.floats(0.05, 1.0))
     def test_mistake_bounds(self, data, winnow, intercept, eta):
         X, y, _ = data
-        made = geometry("signed", radius=1.0) if winnow else make("additive")
+        made = resolve_geometry("signed", radius=1.0) if winnow else make("additive")
         model = OnlineModel("perceptron", made, rate(eta if winnow else 1.0), keep_rows=True, intercept=intercept)
         model.learn(X, y)
         model.learn(X, y)  # a revisit counts as rounds of its own
@@ -259,7 +256,7 @@ class TestTheorems:
         halves.learn(X[cut:], y[cut:], None if weights is None else weights[cut:])
         for other in (rows, halves):
             assert other.weights().tobytes() == whole.weights().tobytes()
-            assert other.heads[0].numbers.tobytes() == whole.heads[0].numbers.tobytes()
+            assert other.heads[0].sums().tobytes() == whole.heads[0].sums().tobytes()
             assert str(other.certificate()) == str(whole.certificate())
             assert other.progress == whole.progress
 
@@ -277,25 +274,18 @@ class TestTheorems:
             assert model.weights() == pytest.approx(sums / 20, abs=1e-12)
 
 
-if not _jit.PLAIN:
-    THEOREMS = [name for name, test in vars(TestTheorems).items() if getattr(test, "is_hypothesis_test", False)]
-    PARTS = 4  # of a theorem's many sequences, so that each part ends long before pytest's limit
+THEOREMS = [name for name, test in vars(TestTheorems).items() if getattr(test, "is_hypothesis_test", False)]
+PARTS = 4  # of a theorem's many sequences, so that each part ends long before pytest's limit
 
-    def plainly(trials: int, *only: str) -> None:
-        chosen = [f"{Path(__file__)}::TestTheorems::{name}" for name in only] or [str(Path(__file__))]
-        done = subprocess.run(
-            [sys.executable, "-m", "pytest", "-q", "-x", "--timeout=0", "-p", "no:cacheprovider", *chosen],
-            env=os.environ | {"NUMBA_DISABLE_JIT": "1", "TRUELINE_THEOREM_TRIALS": str(trials)},
-            capture_output=True,
-            text=True,
-        )
-        assert done.returncode == 0, done.stdout[-4000:]
 
-    def test_theorems_in_plain_python():
-        plainly(0)
-
-    @pytest.mark.torture
-    @pytest.mark.parametrize("part", range(PARTS))
-    @pytest.mark.parametrize("theorem", THEOREMS)
-    def test_theorems_on_a_thousand_more_sequences(theorem, part):
-        plainly(1000 // PARTS, theorem)
+@pytest.mark.torture
+@pytest.mark.parametrize("part", range(PARTS))
+@pytest.mark.parametrize("theorem", THEOREMS)
+def test_theorems_on_a_thousand_more_sequences(theorem, part):
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "-x", "--timeout=0", "-p", "no:cacheprovider", f"{__file__}::TestTheorems::{theorem}"],
+        env=os.environ | {"TRUELINE_THEOREM_TRIALS": str(1000 // PARTS)},
+        capture_output=True,
+        text=True,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout[-4000:]

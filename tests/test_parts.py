@@ -6,10 +6,10 @@ import pytest
 from conformance import check_geometry, check_loss, check_penalty
 
 from trueline.errors import UsageError
-from trueline.parts.geometries import GEOMETRIES, geometry
+from trueline.online.geometry_names import GEOMETRIES, resolve_geometry
+from trueline.online.rates import rate
 from trueline.parts.losses import LOSSES, loss
 from trueline.parts.penalties import PENALTIES, penalty
-from trueline.parts.rates import rate
 
 
 @pytest.mark.parametrize("name", LOSSES)
@@ -32,7 +32,7 @@ def test_penalties(name):
 
 @pytest.mark.parametrize("name", GEOMETRIES)
 def test_geometries(name):
-    check_geometry(geometry(name), loss("squared"))
+    check_geometry(resolve_geometry(name))
 
 
 def test_rates():
@@ -49,6 +49,6 @@ def test_the_door_names_what_is_missing():
         pass
 
     with pytest.raises(UsageError, match="did you mean 'additive'"):
-        geometry("aditive")
+        resolve_geometry("aditive")
     with pytest.raises(UsageError, match="lacks"):
-        geometry(Half())
+        resolve_geometry(Half())

@@ -27,7 +27,6 @@ EXCEPTIONS = {
 
 
 GOING = {
-    "_dicts.py",
     "_jit.py",
     "_link.py",
     "_ready.py",

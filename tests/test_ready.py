@@ -17,9 +17,7 @@ SCRIPT = """
 import sys
 import numpy as np
 from trueline import _jit
-from trueline.online.model import OnlineModel
-from trueline.parts.geometries import geometry
-from trueline.parts.rates import Rate
+from trueline.online.recursive import RecursiveModel
 
 if sys.argv[1] == "light":
     _jit.start_lightly()
@@ -27,9 +25,9 @@ else:
     import numba
 rng = np.random.default_rng(0)
 X = rng.normal(size=(50, 7))
-model = OnlineModel("squared", geometry("additive"), Rate(0.01), certificate=False)
+model = RecursiveModel(certificate=False)
 made = model.learn(X, X.sum(axis=1))
-print(made.tobytes().hex(), model.heads[0].table.tobytes().hex(), "numba" in sys.modules)
+print(made.tobytes().hex(), model.P.tobytes().hex(), "numba" in sys.modules)
 """
 
 
@@ -57,7 +55,7 @@ def test_an_object_that_is_not_for_here_is_left_to_llvm(tmp_path):
     subprocess.run([sys.executable, "-c", SCRIPT, "light"], env=env, check=True, capture_output=True)
     if os.uname().machine != "x86_64":
         pytest.skip("machine code of this platform is not kept")
-    kept = next(tmp_path.glob("learn*.ready"))
+    kept = next(tmp_path.glob("recursive*.ready"))
     body = kept.read_bytes()[len(_ready.MARK) + 16 :]
     size = int.from_bytes(body[:4], "little")
     head, code = json.loads(body[4 : 4 + size]), bytearray(body[4 + size :])

@@ -12,8 +12,8 @@ from conformance import check_geometry
 
 import trueline as tl
 from trueline.errors import ModelError
-from trueline.parts.geometries import geometry
-from trueline.parts.losses import loss
+from trueline.objective.losses import resolve_loss
+from trueline.online.geometry_names import resolve_geometry
 
 PAGE = Path(__file__).parent.parent / "docs" / "online.md"
 
@@ -36,8 +36,8 @@ def page(tmp_path_factory):
 
 
 def test_the_page_runs_and_its_parts_conform(page):
-    check_geometry(geometry(page.PNorm(3.0)), loss("squared"))
-    made = loss(page.LogCosh())
+    check_geometry(resolve_geometry(page.PNorm(3.0)))
+    made = resolve_loss(page.LogCosh())
     for s in (-2.0, 0.1, 3.0):
         numeric = (made.value(s + 1e-6, 1.0) - made.value(s - 1e-6, 1.0)) / 2e-6
         assert made.slope(s, 1.0) == pytest.approx(numeric, abs=1e-6)

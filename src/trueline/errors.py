@@ -59,6 +59,10 @@ class ModelError(TruelineError):
     exit_code = 4
 
 
+class OlderLayout(ModelError):
+    """A learner as an earlier version kept it."""
+
+
 def named_options(function: Any) -> Any:
     """A public function whose unknown options are refused by name, with the nearest one that it takes."""
     known = list(inspect.signature(function).parameters)

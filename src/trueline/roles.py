@@ -80,7 +80,7 @@ class Penalty(Protocol):
 class Mirror(Protocol):
     """A distance for online learning, as a mirror map: the shortest form in which a user can write a geometry.
 
-    The engine keeps dual weights θ, moves them by θ ← θ − rate·gradient, and predicts with w = ∇ψ*(θ). The map may
+    The loop keeps dual weights θ, moves them by θ ← θ − rate·gradient, and predicts with w = ∇ψ*(θ). The map may
     couple the coordinates through one number, the total Σ_j mass(θ_j). θ starts at 0.
     """
 
@@ -103,7 +103,7 @@ class Mirror(Protocol):
 
 @runtime_checkable
 class Geometry(Protocol):
-    """A distance for online learning in the form that the engine runs; ``parts.geometries`` makes it of a Mirror.
+    """A distance for online learning in full, coordinate by coordinate, called in Python; a Mirror is compiled where the extra jit is.
 
     Class attributes: ``linked`` says that the weights are not the duals themselves (mass and weight are used);
     ``adaptive`` that ``move`` keeps a memory per coordinate; ``normed`` that ``step`` or ``slope`` need ‖x‖².

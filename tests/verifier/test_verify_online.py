@@ -130,8 +130,8 @@ def test_other_weights_than_those_learned_are_refused(make, target):
         record.arrays[name] = record.arrays[name] * -3.0 + 0.7
     else:
         member = getattr(record, "members", [record])[-1 if record.kind == "online" else 0]
-        row = 3 if record.kind == "online" and record.average else 0
-        member.heads[-1].table[row] = member.heads[-1].table[row] * -3.0 + 0.7
+        values = member.heads[-1].array("average" if record.kind == "online" and record.average else "dual")
+        values[:] = values * -3.0 + 0.7
     found = failed(learner, (X, y), proof)
     assert found & {"weights", "mean weights", "weights of the members", "state"}, found
 
@@ -141,7 +141,7 @@ def test_weights_that_are_off_by_little_are_refused(share):
     for make, y in ((tl.WidrowHoff(0.02), Y), (Classifier(geometry="adaptive", rate=0.1), TWO), (Regressor(), Y)):
         learner = learned(make, "fit", X, y)
         proof, record = learner.certificate_, learner.record_
-        table = record.arrays["w"] if record.kind == "mixture" else record.heads[0].table[0]
+        table = record.arrays["w"] if record.kind == "mixture" else record.heads[0].array("dual")
         table *= 1.0 + share
         assert failed(learner, (X, y), proof)
 

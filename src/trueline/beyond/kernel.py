@@ -22,7 +22,7 @@ from ..certificates.certificate import Assumption, Status, from_dict
 from ..certificates.optimality import PROVEN_GAP, KernelCertificate, relative_gap
 from ..errors import DataError, UsageError
 from ..modelfile import Array
-from ..online.saving import describe, rebuild
+from ..parts.door import describe, rebuild
 from ..parts.kernels import KERNELS, Gaussian, gram
 
 EXACT_ROWS = 5_000

@@ -21,7 +21,7 @@ from ..nonlinear.dual_perceptron import Expansion
 from ..online import inputs
 from ..online.mistakes import comparators, perceptron_bound
 from ..online.named import Layout
-from ..online.saving import describe, rebuild
+from ..parts.door import describe, rebuild
 from ..parts.kernels import KERNELS, diagonal, gram
 from ..threads import spread
 

@@ -20,7 +20,7 @@ from ..nonlinear.backpropagation import ROOM, Sweep, describe_activation, descri
 from ..nonlinear.network_layers import adam_step
 from ..objective.losses import resolve_loss
 from ..online import inputs
-from ..online.saving import describe, rebuild
+from ..parts.door import describe, rebuild
 from ..parts.losses import LOSSES
 from ..threads import spread
 from .kernelperceptron import named_row

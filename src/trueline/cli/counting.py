@@ -75,9 +75,7 @@ def suffered(state: Any) -> float:
     if record.kind == "ladder":
         return float(record.unit * record.totals[:, 1].sum())
     if record.kind == "online":
-        from ..online.state import LOSS
-
-        return float(record.unit * sum(head.numbers[LOSS] for head in record.heads))
+        return float(record.unit * sum(head.loss for head in record.heads))
     return float(state.loss)
 
 

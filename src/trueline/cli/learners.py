@@ -91,7 +91,6 @@ def awaken(name: str) -> None:
     """Import what the learner will need, while another thread reads the first rows: a seventh of a short run."""
     if known(name).geometry not in ("auto", "recursive"):
         from ..online import ladder  # noqa: F401
-        from ..parts import losses  # noqa: F401
 
 
 def as_rate(text: str) -> float:

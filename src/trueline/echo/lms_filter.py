@@ -14,7 +14,6 @@ from typing import Any
 import cython
 import numpy as np
 
-from ..online import state
 from ..simd import Array
 
 if not cython.compiled:  # compiled, these come from lms_filter.pxd
@@ -174,24 +173,13 @@ class LmsFilter:
                 window_add(self.window.doubles, at, step * error, self.double_w, taps)
 
     def to_state(self) -> tuple[dict[str, Any], dict[str, Any]]:
-        # As the online engine writes its own state: an intercept before the weights, settings beside the sums.
-        numbers = np.zeros(state.NUMBERS)
-        for slot in (state.BATCH, state.CERTIFY, state.NORMED):
-            numbers[slot] = 1.0
-        numbers[state.RATE], numbers[state.WIDTH] = self.rate, self.window.taps
-        numbers[state.ROUNDS] = numbers[state.WEIGHT] = self.samples
-        numbers[state.LOSS], numbers[state.NORM2] = self.loss, self.loudest
-        numbers[state.STEP_LOSS], numbers[state.ZERO_LOSS] = self.weighted_loss, self.silent_loss
-        weights = np.zeros(self.window.taps + 1, self.w.dtype)
-        weights[1:] = self.w
-        return {"weights": weights, "numbers": numbers} | self.window.to_state(), {"resets": self.resets}
+        sums = np.array([self.samples, self.loss, self.loudest, self.weighted_loss, self.silent_loss])
+        return {"weights": self.w.copy(), "sums": sums} | self.window.to_state(), {"resets": self.resets}
 
     def adopt(self, arrays: dict[str, Any], meta: dict[str, Any]) -> None:
-        self.w[:] = arrays["weights"][1:]
-        numbers = arrays["numbers"].tolist()
-        self.samples = int(numbers[state.ROUNDS])
-        self.loss, self.loudest = numbers[state.LOSS], numbers[state.NORM2]
-        self.weighted_loss, self.silent_loss = numbers[state.STEP_LOSS], numbers[state.ZERO_LOSS]
+        self.w[:] = arrays["weights"]
+        samples, self.loss, self.loudest, self.weighted_loss, self.silent_loss = arrays["sums"].tolist()
+        self.samples = int(samples)
         self.window.adopt(arrays)
         self.resets = int(meta["resets"])
 

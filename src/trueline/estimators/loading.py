@@ -145,9 +145,9 @@ def _inward(value: Any, classes: set[type]) -> Any:
         return {_inward(k, classes): _inward(v, classes) for k, v in value["dict"]}
     from ..objective.losses import LOSSES
     from ..objective.penalties import PENALTIES
-    from ..parts.geometries import GEOMETRIES, Mirrored
+    from ..online.geometry_names import GEOMETRIES
 
-    known = [*LOSSES.values(), *GEOMETRIES.values(), *PENALTIES.values(), Mirrored, *classes]
+    known = [*LOSSES.values(), *GEOMETRIES.values(), *PENALTIES.values(), *classes]
     last = value["part"].rpartition(".")[2]
     places = {f"{c.__module__}.{c.__qualname__}": c for c in known}
     ours = known if value["part"].startswith("trueline.") else classes  # whatever module holds it today

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import UsageError
-from ..parts import losses
+from ..objective.losses import resolve_loss
 from .parameters import available
 from .sources import lazily
 from .tasks import Classification, Regression, plain
@@ -81,7 +81,7 @@ def has_probabilities(learner: Any) -> bool:
     if "record_" in learner.__dict__:
         return bool(learner._probabilistic)
     try:
-        return bool(losses.loss(learner.loss).name == "logistic")
+        return bool(resolve_loss(learner.loss).name == "logistic")
     except (TypeError, ValueError, AttributeError):
         return False  # no such loss, or one of the user's own: fit says so
 
@@ -192,8 +192,8 @@ def _geometry(learner: Any, task: str) -> Any:
         )
     if not (learner.penalty is None or (isinstance(learner.penalty, str) and learner.penalty == "none")):
         return PENALISED
-    usual = losses.loss("squared" if task == "regression" else "logistic")
-    given = losses.loss(learner.loss)
+    usual = resolve_loss("squared" if task == "regression" else "logistic")
+    given = resolve_loss(learner.loss)
     fits = (
         type(given) is type(usual) and given == usual and learner.schedule == "constant"
         and learner.batch_size == 1 and learner.fit_intercept

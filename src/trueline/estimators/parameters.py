@@ -186,7 +186,7 @@ def _losses() -> Iterable[str]:
 
 
 def _geometries() -> Iterable[str]:
-    from ..parts.geometries import GEOMETRIES
+    from ..online.geometry_names import GEOMETRIES
 
     return ("auto", *GEOMETRIES)
 
@@ -204,7 +204,7 @@ def _methods() -> Iterable[str]:
 
 
 def _schedules() -> Iterable[str]:
-    from ..parts.rates import SCHEDULES
+    from ..online.rates import SCHEDULES
 
     return SCHEDULES
 

@@ -17,10 +17,8 @@ import numpy as np
 from ..batch.methods import advised
 from ..batch.risk import Outcome, Point, Risk, run
 from ..errors import UsageError
-from ..online import state
 from ..online.model import OnlineModel
-from ..parts.geometries import geometry
-from ..parts.rates import Rate
+from ..online.rates import Rate
 
 
 def refuse(risk: Risk) -> None:
@@ -81,7 +79,7 @@ def epochs(risk: Risk, start: np.ndarray, rate: float | None) -> Iterator[Point]
     base = rate if rate is not None else 10.0 / ((bound if math.isfinite(bound) else 1.0) * (norm2 + 1.0))
     model = OnlineModel(
         risk.loss,
-        geometry("implicit"),
+        "implicit",
         Rate(base, 0.5),
         l1=float(risk.penalty.l1[0]),
         l2=float(risk.penalty.l2[0]),
@@ -89,10 +87,10 @@ def epochs(risk: Risk, start: np.ndarray, rate: float | None) -> Iterator[Point]
         certificate=False,
         names=[f"x{j}" for j in range(d)],
     )
-    table = model.heads[0].table
-    table[state.DUAL, 1 : d + 1] = start[:d]
+    dual = model.heads[0].array("dual")
+    dual[1:] = start[:d]
     if design.intercept:
-        table[state.DUAL, 0] = start[d]
+        dual[0] = start[d]
     shuffle = np.random.default_rng(0)
     weights = None if np.ptp(risk.c) == 0.0 else risk.c * n
     seen: list[np.ndarray] = []

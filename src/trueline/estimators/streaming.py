@@ -16,9 +16,12 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..engines import engine_of
 from ..errors import DataError, UsageError, nearest
+from ..objective.losses import resolve_loss
+from ..online.geometry_names import resolve_geometry
 from ..online.inputs import Overflow, refuse_bad_rows, weights
 from ..online.model import OnlineModel
-from ..parts import geometries, losses, penalties, rates
+from ..online.rates import rate as rate_of
+from ..parts import penalties
 from .checking import check_weights, validate_data
 from .loading import Saved
 from .parameters import unknown_of_one
@@ -373,7 +376,7 @@ class Streaming(Saved, BaseEstimator):
 
     def _online(self, loss: Any, geometry: Any, rate: Any, **settings: Any) -> Any:
         """The record of a named geometry: one rate, or a ladder of them."""
-        geometry = geometries.geometry(geometry, **settings.pop("fields", {}))
+        geometry = resolve_geometry(geometry, **settings.pop("fields", {}))
         schedule = settings.pop("schedule", "constant")
         B, confidence = settings.get("loss_range"), settings.get("confidence", 0.95)
         if not (B is None or _between(B, 0.0, np.inf)):
@@ -382,12 +385,12 @@ class Streaming(Saved, BaseEstimator):
             )
         if not _between(confidence, 0.0, 1.0):
             raise UsageError(f"confidence must lie between 0 and 1, not {confidence!r}", where="confidence")
-        loss = losses.loss(loss)
+        loss = resolve_loss(loss)
         if isinstance(rate, str) and rate == "auto":
             from ..online.ladder import RateMixture
 
             for key in ("loss_range", "confidence"):
                 settings.pop(key, None)
-            power = rates.rate(1.0, schedule).power
+            power = rate_of(1.0, schedule).power
             return RateMixture(loss, geometry, schedule_power=power, **settings)
-        return OnlineModel(loss, geometry, rates.rate(rate, schedule), **settings)
+        return OnlineModel(loss, geometry, rate_of(rate, schedule), **settings)

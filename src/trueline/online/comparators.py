@@ -8,12 +8,11 @@ from typing import Any
 import numpy as np
 
 from .. import dense
-from ..data.rows import rows_of
+from ..data.row_access import rows_of
 from ..threads import one_blas_thread
 from . import best_fixed, certified_newton
 from .best_fixed import Least
-from .engine import NO_WEIGHTS, risk
-from .state import START
+from .learning_loop import Examples, risk
 
 READING = 4e9  # entries that a search may read in all: seconds, whatever the size of the data
 
@@ -133,30 +132,28 @@ def simplex_best(A: np.ndarray, b: np.ndarray) -> np.ndarray:
 
 
 def search(
-    rows: Any, y: np.ndarray, weights: np.ndarray, loss: Any, intercept: bool, width: int, ridges: tuple[float, ...],
-    starts: list[np.ndarray],
+    examples: Examples, entries: int, loss: Any, intercept: bool, ridges: tuple[float, ...], starts: list[np.ndarray]
 ) -> list[tuple[np.ndarray, float]]:  # fmt: skip
     """(u, Σ c·V(y, u·x)) for minimisers of the loss plus ½ridge·‖u‖², each ridge in turn; exact losses, good u."""
     from scipy.optimize import minimize
 
-    weights = NO_WEIGHTS if weights is None else weights
-    gradient = np.zeros(width + 1)
-    found: list[tuple[np.ndarray, float]] = [(u, float(risk(rows, y, weights, loss, u, gradient))) for u in starts]
+    gradient = np.zeros(len(starts[0]))
+    found: list[tuple[np.ndarray, float]] = [(u, risk(examples, loss, u, gradient)) for u in starts]
 
     def objective(u: np.ndarray, ridge: float) -> tuple[float, np.ndarray]:
-        value = risk(rows, y, weights, loss, u, gradient)
+        value = risk(examples, loss, u, gradient)
         slope = gradient + ridge * u
         if not intercept:
             slope[0] = 0.0
         total = value + 0.5 * ridge * float(u @ u)
         return (total, slope) if math.isfinite(total) else (1e300, np.zeros_like(slope))
 
-    turns = int(min(200.0, max(10.0, READING / (1.0 + rows[0].size * len(ridges)))))
+    turns = int(min(200.0, max(10.0, READING / (1.0 + entries * len(ridges)))))
     for ridge in ridges:
         start = min(found, key=lambda pair: pair[1] + 0.5 * ridge * float(pair[0] @ pair[0]))[0]
         with one_blas_thread():
             u = minimize(objective, start, args=(ridge,), jac=True, method="L-BFGS-B", options={"maxiter": turns}).x
-        found.append((u, float(risk(rows, y, weights, loss, u, gradient))))
+        found.append((u, risk(examples, loss, u, gradient)))
     return [pair for pair in found if math.isfinite(pair[1])]
 
 
@@ -168,42 +165,44 @@ def look_back(
 
     ``strengths`` are the ridges, over all rounds, at which the bound wants a short u.
     """
-    width, geometry, rows = model.width, model.geometry, rows_of(X)
+    width, geometry = model.width, model.geometry
+    examples = Examples(rows_of(X), y, weights if len(weights) else None)
     now = model.weights(h)
     gradient = np.zeros(width + 1)
-    if type(geometry).__name__ in ("Multiplicative", "SignedMultiplicative"):
-        start = model.heads[h].table[START, : width + 1].copy()
-        trials = [start, now, *entropic_path(model, rows, y, weights, start)]
-        found = [(u, float(risk(rows, y, weights, model.loss, u, gradient))) for u in trials]
-        least = frank_wolfe(model, rows, y, weights, min(found, key=lambda pair: pair[1])[0])
+    if geometry.name in ("multiplicative", "signed"):
+        start = model.heads[h].array("start").copy()
+        trials = [start, now, *entropic_path(model, examples, start)]
+        found = [(u, risk(examples, model.loss, u, gradient)) for u in trials]
+        least = frank_wolfe(model, examples, len(y), min(found, key=lambda pair: pair[1])[0])
     else:
         ridges = tuple(strength / repeats for strength in strengths)
         starts = [np.zeros(width + 1), now]
         least = certified_newton.best_fixed_loss(X, y, weights, model.loss, model.fit_intercept)
         if least.weights is not None:
             starts.append(least.weights)
-        found = search(rows, y, weights, model.loss, model.fit_intercept, width, ridges, starts)
+        entries = X.nnz if hasattr(X, "nnz") else X.size
+        found = search(examples, entries, model.loss, model.fit_intercept, ridges, starts)
     return [(u, repeats * value) for u, value in found if math.isfinite(value)], least.times(repeats)
 
 
-def frank_wolfe(model: Any, rows: Any, y: np.ndarray, weights: np.ndarray, u: np.ndarray) -> Least:
+def frank_wolfe(model: Any, examples: Examples, rows: int, u: np.ndarray) -> Least:
     """u as the best of the simplex, or of its two-signed form, if the gap ∇·u − min ∇ says so."""
     first = 0 if model.fit_intercept else 1
     radius = float(getattr(model.geometry, "radius", 0.0))
     gradient = np.zeros(len(u))
-    null = float(risk(rows, y, weights, model.loss, np.zeros(len(u)), gradient))
-    value = float(risk(rows, y, weights, model.loss, u, gradient))
+    null = risk(examples, model.loss, np.zeros(len(u)), gradient)
+    value = risk(examples, model.loss, u, gradient)
     pull = gradient[first:]
     if not (len(pull) and math.isfinite(value)):
         return Least()
     gap = float(pull @ u[first:] + (radius * np.abs(pull).max() if radius > 0.0 else -pull.min()))
-    slack = 4.0 * (len(y) + len(u)) * best_fixed.UNIT * (abs(value) + abs(null))
+    slack = 4.0 * (rows + len(u)) * best_fixed.UNIT * (abs(value) + abs(null))
     lower = value - max(0.0, gap) - slack
     exact = value + slack - lower <= best_fixed.RELATIVE * abs(value) + best_fixed.OF_NULL * abs(null)
     return Least(u, value, lower) if exact else Least(None, None, lower if lower > 0.0 else None)
 
 
-def entropic_path(model: Any, rows: Any, y: np.ndarray, weights: np.ndarray, start: np.ndarray) -> list[np.ndarray]:
+def entropic_path(model: Any, examples: Examples, start: np.ndarray) -> list[np.ndarray]:
     """Comparators on the simplex (or of both signs): multiplicative descent, a few points of its path."""
     first = 0 if model.fit_intercept else 1
     radius = getattr(model.geometry, "radius", 0.0)
@@ -211,7 +210,7 @@ def entropic_path(model: Any, rows: Any, y: np.ndarray, weights: np.ndarray, sta
     v = np.full(2 * d if radius else d, 1.0 / (2 * d if radius else d))
     gradient, u, path = np.zeros(len(start)), start.copy(), []
     step = None
-    now = float(risk(rows, y, weights, model.loss, u, gradient))
+    now = risk(examples, model.loss, u, gradient)
     for turn in range(60):
         pull = gradient[first:]
         slope = radius * np.concatenate([pull, -pull]) if radius else pull.copy()
@@ -224,7 +223,7 @@ def entropic_path(model: Any, rows: Any, y: np.ndarray, weights: np.ndarray, sta
             trial /= trial.sum()
             point = np.zeros(len(start))
             point[first:] = radius * (trial[:d] - trial[d:]) if radius else trial
-            then = float(risk(rows, y, weights, model.loss, point, gradient))
+            then = risk(examples, model.loss, point, gradient)
             if then <= now:
                 break
             step *= 0.5

@@ -14,55 +14,27 @@ from typing import Any
 
 import numpy as np
 
-from .._jit import kernel
 from ..certificates.certificate import Certificate, Status
 from ..certificates.regret import BEST_MEMBER, RegretCertificate, bound_status, rounded_up
-from ..data.rows import rows_of
+from ..data.row_access import rows_of
 from ..errors import DataError, ModelError, UsageError
 from ..modelfile import Array, under, whole_numbers
-from ..parts.rates import Rate
-from . import inputs, regret, saving, state
-from .aggregate import mix_loss, posterior, rate
+from . import inputs, regret, saving
 from .best_fixed import Least
 from .comparators import look_back
+from .learning_loop import HUGE
 from .model import OnlineModel
+from .rate_hedge import RateHedge, posterior, rate
+from .rates import Rate
 from .sums import add_rows
 
 RATES = tuple(4.0**k for k in range(-11, 2))  # 2.4e-7 … 4
 
 
-@kernel
-def hedge(
-    scores: Any, y: Any, weights: Any, order: Any, loss: Any, clip: bool, losses: Any, totals: Any, out: Any
-) -> None:
-    """Mix the members' scores row by row; ``totals`` holds Δ, the mixture's loss, and the label range."""
-    count = scores.shape[0]
-    share, step = np.empty(count), np.empty(count)
-    for t in range(out.size):
-        i = order[t] if order.size > 0 else t
-        c = weights[i] if weights.size > 0 else 1.0
-        eta = rate(totals[0], count)
-        posterior(losses, count, eta, share)
-        mixed = 0.0
-        for k in range(count):
-            score = max(totals[2], min(totals[3], scores[k, t])) if clip and totals[2] <= totals[3] else scores[k, t]
-            mixed += share[k] * score
-            step[k] = c * loss.value(score, y[i])
-        out[t] = mixed
-        suffered = c * loss.value(mixed, y[i])
-        totals[0] += max(0.0, suffered - mix_loss(losses, step, count, eta))
-        totals[1] += suffered
-        for k in range(count):
-            losses[k] += step[k]
-        totals[2] = min(totals[2], y[i])
-        totals[3] = max(totals[3], y[i])
-
-
 class RateMixture:
     """One geometry at many rates, mixed. The interface is OnlineModel's.
 
-    >>> from trueline.parts.geometries import geometry
-    >>> model = RateMixture("squared", geometry("additive"))
+    >>> model = RateMixture("squared", "additive")
     >>> before = model.learn(np.ones((200, 1)), np.ones(200))
     >>> bool(abs(before[-1] - 1.0) < 0.01), model.certificate().proven
     (True, True)
@@ -132,7 +104,7 @@ class RateMixture:
     @property
     def weighted(self) -> bool:
         """Whether the members' theorem is about losses weighted by their steps, which the mixture does not suffer."""
-        return type(self.geometry).__name__ == "Normalised"
+        return self.geometry.name == "normalised"
 
     def shares(self, h: int = 0) -> np.ndarray:
         """The members' present weights in the mixture."""
@@ -167,22 +139,47 @@ class RateMixture:
             if member.width != first.width:
                 member._name(first.names)
         inputs.refuse_bad_rows(X, first.names)
-        return self._outward(self._learn(X, targets, weights, sequence, n))
+        if not first._may_raise:
+            return self._outward(self._learn(X, targets, weights, sequence, n))
+        before = self._snapshot()
+        try:
+            return self._outward(self._learn(X, targets, weights, sequence, n))
+        except Exception:  # of a part that a user wrote: back, and row by row up to where it is raised again
+            self._restore(before)
+            places = sequence if len(sequence) else np.arange(n)
+            for place in range(n):
+                before = self._snapshot()
+                try:
+                    self._learn(X, targets, weights, places[place : place + 1], 1)
+                except Exception:
+                    self._restore(before)
+                    raise
+            raise
+
+    def _snapshot(self) -> Any:
+        """Everything that a block changes."""
+        members = [(member, member._snapshot()) for member in self.members]
+        return members, self.losses.copy(), self.totals.copy(), self.dead.copy(), len(self.progress), list(self._marks)
+
+    def _restore(self, before: Any) -> None:
+        members, self.losses, self.totals, self.dead, lines, self._marks = before
+        for member, snapshot in members:
+            member._restore(snapshot)
+        del self.progress[lines:]
 
     def _learn(self, X: Any, targets: np.ndarray, weights: np.ndarray, order: np.ndarray, n: int) -> np.ndarray:
         out = np.empty((len(self.losses), n))
-        rows = rows_of(X)
-        start = 0
+        rows, start = rows_of(X), 0
+        hedge = RateHedge(self.loss, len(self.members), self.loss.targets == "real")
         while start < n:
             stop = min(n, start + max(1, int(self._marks[0]) - self.examples))
             some = order[start:stop] if len(order) else np.arange(start, stop)
+            c = weights[some] if len(weights) else None
             scores = np.array(
                 [self._member_scores(k, rows, X, targets, weights, some) for k in range(len(self.members))]
             )
             for h in range(len(out)):
-                piece = out[h, start:stop]
-                clip = self.loss.targets == "real"
-                hedge(scores[:, h], targets[h], weights, some, self.loss, clip, self.losses[h], self.totals[h], piece)
+                hedge.learn(scores[:, h], targets[h][some], c, self.losses[h], self.totals[h], out[h, start:stop])
             if self.examples >= self._marks[0]:
                 self._record(self.members[0]._label(targets, int(some[-1])), out[:, stop - 1 : stop])
             start = stop
@@ -191,26 +188,27 @@ class RateMixture:
     def _member_scores(self, k: int, rows: Any, X: Any, targets: Any, weights: Any, some: np.ndarray) -> np.ndarray:
         """A member's scores before each of its updates; one that overflows stays at its first weights."""
         member = self.members[k]
+        examples = member._examples(rows, targets, weights, some)
         out = np.empty((len(member.heads), len(some)))
         done = 0
         if not self.dead[k]:
             before = member._snapshot()
-            bad = member._learn_rows(rows, X, targets, weights, some, len(some), out)
+            bad = member._learn_rows(examples, X, targets, weights, some, len(some), out)
             if bad is None and not member._runaway():
                 return out
             member._restore(before)
             done = 0 if bad is None else bad
             if done:  # what it predicted before the overflow stands
-                member._learn_rows(rows, X, targets, weights, some, done, out)
+                member._learn_rows(examples, X, targets, weights, some, done, out)
             self.dead[k] = True
-            for head in member.heads:
-                head.table[state.DUAL] = 0.0
+            for state in member.heads:
+                state.array("dual")[:] = 0.0
             member._name(member.names)
         rest = some[done:]
         out[:, done:] = member.scores(X[rest])
-        for head in member.heads:  # the rounds go on, and so do the moments that the first member keeps for all
-            head.numbers[state.ROUNDS] += len(rest)
-            head.numbers[state.WEIGHT] += float(weights[rest].sum()) if len(weights) else len(rest)
+        for state in member.heads:  # the rounds go on, and so do the moments that the first member keeps for all
+            state.rounds += len(rest)
+            state.weight += float(weights[rest].sum()) if len(weights) else len(rest)
         add_rows(member, X, targets, weights, some, done, len(some))
         return out
 
@@ -262,7 +260,7 @@ class RateMixture:
 
     def _record(self, label: Any, score: np.ndarray) -> None:
         loss = self.unit * float(self.totals[:, 1].sum())
-        weight = self.members[0].heads[0].numbers[state.WEIGHT]
+        weight = self.members[0].heads[0].weight
         since = weight - self._marks[2]
         prediction = np.asarray(self._outward(score.copy())).reshape(-1).tolist()
         line = {
@@ -329,7 +327,7 @@ class RateMixture:
         L ≤ L_k + 2Δ for every member k, whatever became of it; L_k has the member's own theorem, where that holds.
         """
         proofs = [self._member_proof(member, h) for member in self.members]
-        own = [float(member.heads[h].numbers[state.STEP_LOSS]) for member in self.members]
+        own = [member.heads[h].step_loss for member in self.members]
         bounds = {
             k: proof.bound + max(0.0, self.unit * (self.losses[h, k] - own[k]))
             for k, proof in enumerate(proofs)
@@ -369,7 +367,7 @@ class RateMixture:
         first = members[0]
         if any(one["names"] != first["names"] or one["classes"] != first["classes"] for one in members):
             raise ModelError("the members of the mixture have different columns or classes; use an intact copy")
-        heads = sum(name.startswith("table") for name in saving.declared(arrays, first))
+        heads = sum(name.startswith("numbers") for name in saving.declared(arrays, first))
         made = {
             "losses": Array((heads, len(members)), values="numbers"),
             "totals": Array((heads, 4), values="numbers"),
@@ -403,4 +401,4 @@ def _finite_scores(member: OnlineModel, X: Any) -> np.ndarray:
         return member.scores(X)
     except DataError:
         rows = [X @ w[1:] + w[0] for w in (member.weights(h) for h in range(len(member.heads)))]
-        return np.clip(np.nan_to_num(np.array(rows), nan=0.0), -state.HUGE, state.HUGE)
+        return np.clip(np.nan_to_num(np.array(rows), nan=0.0), -HUGE, HUGE)

@@ -43,17 +43,17 @@ def single(
     >>> single("squared", "additive", 0.1, 0, ["a", "b"]).kind, single("logistic", "adaptive", None, 2, ["a"]).kind
     ('online', 'ladder')
     """
-    from ..parts.geometries import geometry as geometry_part
-    from ..parts.losses import loss as loss_part
-    from ..parts.rates import rate as rate_part
+    from ..objective.losses import resolve_loss
+    from .geometry_names import resolve_geometry
     from .ladder import RateMixture
     from .model import OnlineModel
+    from .rates import rate as rate_part
 
-    part = loss_part(loss)
+    part = resolve_loss(loss)
     if (part.targets == "sign") != bool(classes):
         what = "classes" if part.targets == "sign" else "numbers"
         raise UsageError(f"the {loss} loss is for {what}, and the target is not", where="loss")
-    space = geometry_part(geometry, **({"radius": RADIUS} if geometry == "signed" else {}))
+    space = resolve_geometry(geometry, **({"radius": RADIUS} if geometry == "signed" else {}))
     settings["classes"] = tuple(range(classes)) if classes > 2 else None
     if rate is None:
         return widened(RateMixture(part, space, **settings), names)

@@ -17,12 +17,10 @@ from ..certificates.certificate import Certificate, Status, from_dict
 from ..certificates.regret import RegretCertificate, averaged, bound_status
 from ..errors import DataError, UsageError
 from ..modelfile import Array
-from ..parts.geometries import geometry
-from ..parts.losses import LOSSES
-from ..parts.rates import Rate
-from . import regret, saving, state, sums
+from . import regret, saving, sums
 from .best_fixed import UNIT, Least
 from .model import OnlineModel
+from .rates import Rate
 from .redundant_columns import RedundantColumns
 
 
@@ -42,7 +40,7 @@ class Share:
     @classmethod
     def of(cls, model: OnlineModel) -> Share:
         """A learner that has seen its rows; it keeps the mean of its weights."""
-        weight = float(model.heads[0].numbers[state.WEIGHT])
+        weight = model.heads[0].weight
         sums = np.array([model.weights(h) for h in range(len(model.heads))]) * weight
         moments = np.zeros((0, 0)) if model.sums is None else model.sums.total()
         proof: Any = regret.of_run(model) if model.certified else model.certificate()
@@ -204,7 +202,7 @@ class MergedModel:
     @classmethod
     def from_state(cls, arrays: dict[str, np.ndarray], meta: dict[str, Any], parts: Any = ()) -> MergedModel:
         """The record that ``to_state`` described."""
-        loss = saving.rebuild(meta["loss"], LOSSES, "loss", parts)
+        loss = saving.rebuild(meta["loss"], "loss", parts)
         classes = None if meta["classes"] is None else tuple(meta["classes"])
         reader = _reader(loss, arrays["weights"], meta["intercept"], classes, meta["names"])
         return cls(reader, meta["learners"], meta["examples"], from_dict(meta["certificate"]))
@@ -213,8 +211,8 @@ class MergedModel:
 def _reader(loss: Any, weights: np.ndarray, intercept: bool, classes: Any, names: list[str]) -> OnlineModel:
     """A learner that holds these weights, one row a head, to read them with."""
     made = OnlineModel(
-        loss, geometry("additive"), Rate(1.0), intercept=intercept, certificate=False, classes=classes, names=names
+        loss, "additive", Rate(1.0), intercept=intercept, certificate=False, classes=classes, names=names
     )
     for head, row in zip(made.heads, weights, strict=True):
-        head.table[state.DUAL, : made.width + 1] = row
+        head.array("dual")[:] = row
     return made

@@ -19,7 +19,6 @@ import numpy as np
 from ..certificates.certificate import Assumption, Status
 from ..certificates.regret import MistakeCertificate, bound_status
 from ..threads import one_blas_thread
-from . import state
 
 
 def keep(model: Any, X: Any, targets: np.ndarray, scores: np.ndarray) -> None:
@@ -73,16 +72,13 @@ def mistake_certificate(model: Any) -> MistakeCertificate:
 
 def head_mistakes(model: Any, h: int) -> MistakeCertificate:
     """The certificate of one head."""
-    numbers = model.heads[h].numbers
-    winnow = bool(numbers[state.LINKED])
+    winnow = bool(model.geometry.linked)
     theorem = "Winnow with slack" if winnow else "perceptron: N ≤ (R‖w‖ + ‖ξ‖₂)²"
     if not any(head == h for _, _, head in model.kept):
         return MistakeCertificate(status=Status.PROVEN, examples=model.examples, bound=0.0, theorem=theorem)
     Z = kept_rows(model, h)
     mistakes = Z.shape[0]
-    uniform = (
-        abs(float(numbers[state.SLOPE2]) - mistakes) < 1e-6 and model.rate.power == 0.0 and not (winnow and model.late)
-    )
+    uniform = abs(model.heads[h].slope2 - mistakes) < 1e-6 and model.rate.power == 0.0 and not (winnow and model.late)
     assumptions = (
         Assumption("every round has weight 1, the rate is constant, features are known from the start", uniform),
     )

@@ -1,8 +1,8 @@
 """The record of an online learner: what it has learned, what it proves, how to go on. No scikit-learn.
 
 One head for regression and for two classes, one head a class otherwise (one against the rest). A refusal for bad
-data leaves the record as it was; a learning rate that overflows stops at the step where it happens, with the state
-before that step kept.
+data leaves the record as it was; a learning rate that overflows, or a user's part that
+raises, stops at the row where it happens, with the state before that row kept.
 """
 
 from __future__ import annotations
@@ -12,23 +12,25 @@ from typing import Any
 
 import numpy as np
 
-from .._lanes import NARROW
 from ..certificates.certificate import Certificate
-from ..data.rows import Dense, rows_of
+from ..data.row_access import rows_of
 from ..errors import DataError, UsageError
-from ..parts.losses import LOSSES
-from ..parts.losses import loss as loss_part
-from ..parts.rates import Rate
+from ..objective.loss_interface import PythonLoss, evaluate
+from ..objective.losses import resolve_loss
 from ..threads import get_threads, one_blas_thread, started
-from . import inputs, regret, saving, state
+from . import inputs, regret, saving
 from .byname import ByName
 from .comparators import look_back
-from .engine import NO_ORDER, learn, means, scores
+from .exponentiated_gradient import Mirrored, OwnGeometry
+from .geometry_names import resolve_geometry
 from .heads import Heads
+from .learning_loop import Examples, Rule, learn, scores
 from .mistakes import keep
 from .named import Layout
-from .narrow import fixed_numbers, learn_narrow
+from .rates import Rate
 from .sums import Sums, add_rows
+
+NO_ORDER = np.empty(0, dtype=np.int64)
 
 APART = 8192  # rows from which the moments are worth a thread of their own
 
@@ -36,8 +38,7 @@ APART = 8192  # rows from which the moments are worth a thread of their own
 class OnlineModel(Heads, ByName):
     """An online learner of any loss in any geometry.
 
-    >>> from trueline.parts.geometries import geometry
-    >>> model = OnlineModel("squared", geometry("additive"), Rate(0.1))
+    >>> model = OnlineModel("squared", "additive", Rate(0.1))
     >>> model.learn(np.ones((3, 1)), np.array([1.0, 1.0, 1.0])).round(3).tolist()
     [0.0, 0.2, 0.36]
     >>> round(model.predict_one({"x0": 1.0}), 3)
@@ -67,16 +68,10 @@ class OnlineModel(Heads, ByName):
         keep_sums: bool = True,
         member: bool = False,
     ) -> None:
-        self.loss = loss_part(loss)
-        self.geometry = geometry
-        linked, adaptive, normed = state.flags(geometry)
-        self.general = geometry if linked or adaptive or l1 + l2 > 0.0 or batch > 1 else None
-        self._fixed = fixed_numbers(self.loss, geometry, intercept)
+        self.loss, self.geometry = resolve_loss(loss), resolve_geometry(geometry)
         self.rate = rate
         self.l1, self.l2 = float(l1), float(l2)
         self.fit_intercept, self.certified, self.average = bool(intercept), bool(certificate), bool(average)
-        self.bare = not (self.certified or self.average)  # nothing to count but the loss
-        self.steady = self.general is None and rate.power == 0.0 and not normed
         self.batch = int(batch)
         self.classes = classes
         self.loss_range, self.confidence = loss_range, float(confidence)
@@ -88,37 +83,37 @@ class OnlineModel(Heads, ByName):
         self.width = 0  # features so far
         self._names: list[str] | None = []  # None: x0, x1, …
         self.sums: Sums | None = None
-        self.squared = type(self.loss) is LOSSES["squared"]
+        self.squared = getattr(self.loss, "name", "") == "squared" and not isinstance(self.loss, PythonLoss)
         self.keep_sums = bool(keep_sums)
         self.kept: list[Any] | None = [] if keep_rows else None  # mistake rounds of each head, for a slack bound
         self.wrong = 0  # rounds whose most likely label was not the label
-        self.probabilistic = type(self.loss).__name__ == "Logistic"
+        self.probabilistic = getattr(self.loss, "name", "") == "logistic" and not isinstance(self.loss, PythonLoss)
         self._real = self.loss.targets == "real"
-        self._identity = not hasattr(self.loss, "mean") or self.loss.mean(0.3) == 0.3
-        if self.l1 + self.l2 > 0.0 and (linked or adaptive):
-            name = getattr(type(self.geometry), "name", type(self.geometry).__name__)
+        self._identity = self.loss.mean(0.3) == 0.3
+        if self.l1 + self.l2 > 0.0 and not self.geometry.plain:
             raise UsageError(
-                f"a penalty cannot join the {name} geometry; use 'additive', 'normalised' or 'implicit' with it, or limit "
-                f"the weights by the geometry's own radius",
+                f"a penalty cannot join the {self.geometry.name} geometry; use 'additive', 'normalised' or 'implicit' with "
+                f"it, or limit the weights by the geometry's own radius",
                 where="penalty",
             )
-        self.heads = [self._new_head() for _ in range(1 if classes is None or len(classes) < 3 else len(classes))]
+        self.rule = Rule(
+            self.loss, self.geometry, (rate.base, rate.power), (self.l1, self.l2), self.batch, self.fit_intercept,
+            self.certified, self.average,
+        )  # fmt: skip
+        # A part that a user wrote may raise anywhere in a round.
+        self._may_raise = isinstance(self.loss, PythonLoss) or isinstance(self.geometry, (Mirrored, OwnGeometry))
+        count = 1 if classes is None or len(classes) < 3 else len(classes)
+        self.heads = [self.rule.state(0) for _ in range(count)]
         self._index: dict[str, int] = {}
         self._layouts: dict[tuple[str, ...], Layout] = {}
         self._last_layout: Any = None
-        self._due = np.ones(1)  # an array, so that compiled code sees it too
+        self._next_record = 1
         self._last_loss = self._last_weight = 0.0
         if names is not None:
             self._name(names)
 
     def __getstate__(self) -> dict[str, Any]:
-        # Layouts hold compiled entries, which a pickle cannot; they are made again when needed.
-        return self.__dict__ | {"_layouts": {}, "_last_layout": None}
-
-    def __setstate__(self, saved: dict[str, Any]) -> None:
-        # An unpickled array may be a read-only map of a file.
-        fixed = fixed_numbers(saved["loss"], saved["geometry"], saved["fit_intercept"])
-        self.__dict__ |= saved | {"_due": np.array(saved["_due"]), "_fixed": fixed}
+        return self.__dict__ | {"_layouts": {}, "_last_layout": None}  # made again when needed
 
     def fresh(self) -> OnlineModel:
         """The same learner before its first example."""
@@ -135,20 +130,32 @@ class OnlineModel(Heads, ByName):
         """Learn rows in order (or in the given order); the predictions made before each update."""
         X, targets, weights, sequence, n = self._block(X, y, weights, order)
         out = np.empty((len(self.heads), n))
-        rows = rows_of(X)
+        examples = self._examples(rows_of(X), targets, weights, sequence)
         before = self._snapshot()
-        # The moments have a thread of their own beside the engine's: BLAS's threads would only be in their way.
+        # The moments have a thread of their own beside the loop's: BLAS's threads would only be in their way.
         with one_blas_thread() if self.sums is not None and n > 256 else nullcontext():
-            bad = self._learn_rows(rows, X, targets, weights, sequence, n, out)
+            try:
+                bad = self._learn_rows(examples, X, targets, weights, sequence, n, out)
+            except Exception:
+                # Where several weight vectors learn, the first has seen the whole block: back, and up to this row again.
+                bad = int(min(state.rounds for state in self.heads) - before[0][0].sums["rounds"])
+                self._restore(before)
+                self._learn_rows(examples, X, targets, weights, sequence, bad, out)
+                raise
         if bad is None and self._runaway():
             bad = n - 1
         if bad is not None:
             self._restore(before)
             inputs.refuse_bad_rows(X, self.names)
             # The data are usable, so the rate is not: the rows before the step that overflowed stay learned.
-            self._learn_rows(rows, X, targets, weights, sequence, bad, out)
+            self._learn_rows(examples, X, targets, weights, sequence, bad, out)
             raise inputs.overflow(self.rate.base, f"row {int(sequence[bad]) if len(sequence) else bad}")
         return self._outward(out)
+
+    def _examples(self, rows: Any, targets: np.ndarray, weights: np.ndarray, order: np.ndarray) -> list[Examples]:
+        """The rows with the targets of each weight vector."""
+        given = weights if len(weights) else None, order if len(order) else None
+        return [Examples(rows, y, *given) for y in targets]
 
     def _block(self, X: Any, y: Any, weights: Any, order: Any) -> tuple[Any, np.ndarray, np.ndarray, np.ndarray, int]:
         """Everything that a block must be before a row is learned."""
@@ -162,8 +169,9 @@ class OnlineModel(Heads, ByName):
         return X, targets, weights, sequence, X.shape[0] if order is None else len(sequence)
 
     def _learn_rows(
-        self, rows: Any, X: Any, targets: np.ndarray, weights: np.ndarray, order: np.ndarray, n: int, out: np.ndarray
-    ) -> int | None:
+        self, examples: list[Examples], X: Any, targets: np.ndarray, weights: np.ndarray, order: np.ndarray, n: int,
+        out: np.ndarray,
+    ) -> int | None:  # fmt: skip
         """Run every head over the rows, stopping at doubling counts to write a record; the first bad position."""
         start = 0
         while start < n:
@@ -171,7 +179,7 @@ class OnlineModel(Heads, ByName):
             apart = self.sums is not None and stop - start >= APART and get_threads() > 1
             with started(1) if apart else nullcontext() as pool:
                 adding = pool.submit(add_rows, self, X, targets, weights, order, start, stop) if pool else None
-                reached = self._learn_heads(rows, targets, weights, order, start, stop, out)
+                reached = self._learn_heads(examples, start, stop, out)
             if reached < stop:
                 return reached
             if adding is None:
@@ -187,31 +195,12 @@ class OnlineModel(Heads, ByName):
             start = stop
         return None
 
-    def _learn_heads(self, rows: Any, targets: Any, weights: Any, order: Any, start: int, stop: int, out: Any) -> int:
-        """Every head over the same rows; where the first one stopped that did."""
-        share = None if self.bare and not len(weights) and not len(order) else weights
-        narrow = share is None and self.steady and self.width <= NARROW and isinstance(rows, Dense)
-        for h, head in enumerate(self.heads):
-            if narrow:
-                reached = learn_narrow(
-                    rows,
-                    targets[h],
-                    start,
-                    stop,
-                    self.loss,
-                    self.geometry,
-                    self._fixed,
-                    head.table,
-                    head.numbers,
-                    out[h],
-                )
-            else:
-                reached = learn(
-                    rows, targets[h], share, order, start, stop, self.loss, self.geometry, self.general, head.table,
-                    head.numbers, out[h],
-                )  # fmt: skip
+    def _learn_heads(self, examples: list[Examples], start: int, stop: int, out: np.ndarray) -> int:
+        """Every weight vector over the same rows; where the first one stopped that did."""
+        for own, state, scored in zip(examples, self.heads, out):
+            reached = learn(own, start, stop, self.rule, state, scored)
             if reached < stop:
-                return int(reached)
+                return reached
         return stop
 
     def _label(self, targets: np.ndarray, i: int) -> Any:
@@ -228,8 +217,7 @@ class OnlineModel(Heads, ByName):
         rows = rows_of(X)
         out = np.empty((len(self.heads), X.shape[0]))
         for h in range(len(self.heads)):
-            table, numbers, general = self._reader(h)
-            if scores(rows, 0, X.shape[0], general, table, numbers, out[h]) < X.shape[0]:
+            if scores(rows, *self._reader(h), out[h]) < X.shape[0]:
                 inputs.refuse_bad_rows(X, self.names)
                 raise DataError("the prediction of some row is not a finite number", where="X")
         return out
@@ -244,9 +232,7 @@ class OnlineModel(Heads, ByName):
     def _outward(self, out: np.ndarray) -> np.ndarray:
         """Scores to predictions: one column a head, flat for one."""
         if not self._identity:
-            flat = np.ascontiguousarray(out).reshape(-1)
-            means(self.loss, flat)
-            out = flat.reshape(out.shape)
+            out = evaluate(self.loss, "mean", out)
         if len(self.heads) == 1:
             return out[0]
         found = out.T
@@ -260,7 +246,7 @@ class OnlineModel(Heads, ByName):
         if self.squared:
             return (predictions - y) ** 2
         scores = predictions if self._identity else np.log(np.maximum(predictions, 1e-300))
-        return np.array([self.loss.value(float(score), float(target)) for score, target in zip(scores, y)])
+        return evaluate(self.loss, "value", scores, y)
 
     # What it proves, and how it went
 
@@ -269,7 +255,7 @@ class OnlineModel(Heads, ByName):
         if not self.certified or self.sums is not None or self.kept is not None:
             return
         X, targets, share, _, _ = self._block(X, y, weights, None)
-        if type(self.geometry).__name__ == "Normalised":
+        if self.geometry.name == "normalised":
             share = (share if len(share) else 1.0) / (
                 self.geometry.epsilon + inputs.squared_norms(X, self.fit_intercept)
             )
@@ -288,8 +274,8 @@ class OnlineModel(Heads, ByName):
         self._next_record = 2 * self.examples
         if self.quiet:
             return
-        loss = self.unit * sum(head.numbers[state.LOSS] for head in self.heads)
-        weight = self.heads[0].numbers[state.WEIGHT]
+        loss = self.unit * sum(state.loss for state in self.heads)
+        weight = self.heads[0].weight
         since = weight - self._last_weight
         line = {
             "examples": self.examples,
@@ -301,14 +287,14 @@ class OnlineModel(Heads, ByName):
         if len(line["prediction"]) == 1:
             line["prediction"] = line["prediction"][0]
         if self.loss.targets == "sign" and len(self.heads) == 1 and self.certified:
-            line["average_mistakes"] = self.heads[0].numbers[state.MISTAKES] / self.examples
+            line["average_mistakes"] = self.heads[0].mistakes / self.examples
         if self.certified:
             line |= regret.brief(regret.certificate(self))
         self.progress.append(line)
         self._last_loss, self._last_weight = float(loss), float(weight)
-        for head in self.heads:
-            if head.numbers[state.CANDIDATES]:
-                regret.freeze(self.geometry, head)
+        for state in self.heads:
+            if len(state.newer):
+                regret.freeze(self.geometry, state)
 
     # Saving
 

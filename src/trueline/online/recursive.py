@@ -24,8 +24,8 @@ from ..data.rows import rows_of
 from ..errors import DataError, ModelError
 from ..modelfile import Array
 from . import inputs, regret, sums
+from .learning_loop import HUGE
 from .named import filled
-from .state import HUGE
 from .sums import WIDEST, Sums
 
 FORGET, FORWARD, INTERCEPT, ROUNDS, WEIGHT, LOSS, UNUSED, LARGEST_Y2, LARGEST_E2, NUMBERS = range(10)

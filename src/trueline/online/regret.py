@@ -29,29 +29,23 @@ from ..certificates.regret import (
     rounded_up,
 )
 from ..certificates.regret import averaged as risk_of_mean
-from ..parts.losses import LOSSES
-from ..parts.own_loss import assumption_of
-from . import state, sums
+from ..objective.user_loss import assumption_of
+from . import sums
 from .best_fixed import Least
 from .comparators import entropic_best, simplex_loss
-from .engine import finish_batch, read_weights
+from .learner_state import LearnerState
+from .learning_loop import finished, read_weights
 from .redundant_columns import RedundantColumns
 
 
-def freeze(geometry: Any, head: Any) -> None:
+def freeze(geometry: Any, state: LearnerState) -> None:
     """Freeze the weights in force as the new candidate; the last one becomes the older."""
-    table, numbers = head.table, head.numbers
-    table[state.OLDER] = table[state.NEWER]
-    for older, newer in (
-        (state.OLDER_LOSS, state.NEWER_LOSS),
-        (state.OLDER_OWN, state.NEWER_OWN),
-        (state.OLDER_EXCESS, state.NEWER_EXCESS),
-        (state.OLDER_AT, state.NEWER_AT),
-    ):
-        numbers[older] = numbers[newer]
-        numbers[newer] = 0.0
-    numbers[state.NEWER_AT] = numbers[state.ROUNDS]
-    read_weights(geometry, table, numbers, table[state.NEWER])
+    state.array("older")[:] = state.array("newer")
+    state.older_loss, state.older_own = state.newer_loss, state.newer_own
+    state.older_excess, state.older_at = state.newer_excess, state.newer_at
+    state.newer_loss = state.newer_own = state.newer_excess = 0.0
+    state.newer_at = state.rounds
+    state.array("newer")[:] = read_weights(geometry, state)
 
 
 def brief(proof: Any) -> dict[str, float | None]:
@@ -83,7 +77,7 @@ def certificate(model: Any) -> Certificate:
 
 def resting_on(loss: Any, proof: Any) -> Any:
     """The same certificate, which says so if the loss is a user's own."""
-    return dataclasses.replace(proof, assumptions=(*proof.assumptions, *assumption_of(loss, LOSSES)))
+    return dataclasses.replace(proof, assumptions=(*proof.assumptions, *assumption_of(loss)))
 
 
 def _certificate(model: Any) -> Certificate:
@@ -114,24 +108,23 @@ def averaged(model: Any, proof: Any) -> Certificate:
     return risk_of_mean(
         proof, examples=m, mean_loss=total_loss(model) / max(1, m), largest=largest_loss(model),
         loss_range=model.loss_range, confidence=model.confidence, heads=len(model.heads), epochs=model.epochs,
-        weight=float(model.heads[0].numbers[state.WEIGHT]),
+        weight=model.heads[0].weight,
     )  # fmt: skip
 
 
 def total_loss(model: Any) -> float:
     """The sum of the losses as the theory counts them, over all heads."""
-    return model.unit * sum(float(head.numbers[state.LOSS]) for head in model.heads)  # type: ignore[no-any-return]
+    return model.unit * sum(state.loss for state in model.heads)  # type: ignore[no-any-return]
 
 
 def largest_loss(model: Any) -> float:
     """The largest of them in one head."""
-    return model.unit * float(max(head.numbers[state.LARGEST] for head in model.heads))  # type: ignore[no-any-return]
+    return model.unit * max(state.largest_loss for state in model.heads)  # type: ignore[no-any-return]
 
 
 def loss(model: Any) -> float:
     """The loss suffered, as the certificate counts it: squared without the half, normalised steps' shares included."""
-    at = state.STEP_LOSS if model.certified else state.LOSS
-    return float(model.unit * sum(head.numbers[at] for head in model.heads))
+    return float(model.unit * sum(state.step_loss if model.certified else state.loss for state in model.heads))
 
 
 def joined(proofs: list[Any]) -> Certificate:
@@ -174,17 +167,11 @@ class Terms:
     """What the bounds need to know of one head."""
 
     def __init__(self, model: Any, h: int) -> None:
-        head = model.heads[h]
-        table, numbers = head.table, head.numbers
-        if numbers[state.WAITING] > 0.0:  # an unfinished mini-batch: what its update will add
-            table, numbers = table.copy(), numbers.copy()
-            numbers[state.WAITING] = numbers[state.BATCH]
-            finish_batch(model.geometry, table, numbers, model.rate.at(max(1, model.examples)))
-        self.model, self.table, self.numbers = model, table, numbers
+        self.model = model
+        self.state = finished(model.rule, model.heads[h])  # with what an unfinished mini-batch's update will add
         self.first, self.last = model.rate.at(1), model.rate.at(max(1, model.examples))
         self.constant = model.rate.power == 0.0
-        self.linked, self.adaptive, _ = state.flags(model.geometry)
-        self.name = getattr(type(model.geometry), "name", type(model.geometry).__name__)
+        self.linked, self.adaptive, self.name = model.geometry.linked, model.geometry.adaptive, model.geometry.name
         self.plain = self.constant and model.batch == 1 and model.l1 + model.l2 == 0.0
         self.rows = model.batch if model.batch > 1 else 1
         self.width = model.width + 1
@@ -197,31 +184,31 @@ class Terms:
     def first_term(self, u: np.ndarray) -> float:
         """B(u, w₁)/η, or its replacement for rates that fall."""
         if self.adaptive:
-            low, high = self.table[state.LOW, : self.width], self.table[state.HIGH, : self.width]
+            low, high = self.state.array("low"), self.state.array("high")
             reach = np.maximum(np.abs(u - low), np.abs(u - high))
             epsilon = getattr(self.model.geometry, "epsilon", 0.0)
-            memory = np.sqrt(epsilon + self.table[state.MEMORY, : self.width])
+            memory = np.sqrt(epsilon + self.state.array("memory"))
             terms = (reach**2 / (2.0 * self.last) + self.first) * memory
             return self.rows * float(np.sum(self.coordinates(terms)))
         if self.constant:
             return self.rows * self.model.geometry.divergence(self.coordinates(u)) / self.eta
         if self.linked and self.name in ("multiplicative", "signed"):
             inside = math.isfinite(self.model.geometry.divergence(self.coordinates(u)))
-            return self.numbers[state.DISTANCE_MAX] / self.last if inside and self.rows == 1 else math.inf
+            return self.state.distance / self.last if inside and self.rows == 1 else math.inf
         if self.linked or self.rows > 1:
             return math.inf
-        largest = math.sqrt(max(0.0, self.numbers[state.SIZE2_MAX]))
+        largest = math.sqrt(max(0.0, self.state.largest_size2))
         return (float(np.linalg.norm(u)) + largest) ** 2 / (2.0 * self.last)
 
     def penalty(self, u: np.ndarray) -> float:
         """The penalty of u in every round."""
         v = u[1:]
         share = self.model.l1 * float(np.abs(v).sum()) + 0.5 * self.model.l2 * float(v @ v)
-        return share * float(self.numbers[state.STEP_WEIGHT])
+        return share * self.state.step_weight
 
     def universal(self, u: np.ndarray, value: float) -> float:
         """The universal bound on the loss, given Σ V(y, u·x)."""
-        return value + self.penalty(u) + self.first_term(u) + float(self.numbers[state.EXCESS])
+        return value + self.penalty(u) + self.first_term(u) + self.state.excess
 
 
 def head_certificate(model: Any, h: int) -> Certificate:
@@ -233,7 +220,7 @@ def head_certificate(model: Any, h: int) -> Certificate:
         )
         return RegretCertificate(
             status=bound_status(0.0, None, (held,)), assumptions=(held,), examples=model.examples, theorem="universal",
-            loss=float(model.unit * terms.numbers[state.STEP_LOSS]),
+            loss=float(model.unit * terms.state.step_loss),
             advice=f"{model.late} feature(s) appeared after the first example; name all features in advance",
         )  # fmt: skip
     if model.sums is not None:
@@ -253,7 +240,7 @@ def _entropic_best(G: bytes, size: int, intercept: bool, radius: float) -> np.nd
 
 def best_fixed(model: Any, G: np.ndarray, gamma: float, redundant: RedundantColumns, few: Any = None) -> Least:
     """The best fixed weights of the model's geometry in hindsight, and their loss, from moments of squared losses."""
-    if getattr(type(model.geometry), "name", "") in ("multiplicative", "signed"):
+    if model.geometry.name in ("multiplicative", "signed"):
         radius = float(getattr(model.geometry, "radius", 0.0))
         u = _entropic_best(
             np.ascontiguousarray(G, dtype=np.float64).tobytes(), len(G), bool(model.fit_intercept), radius
@@ -273,7 +260,7 @@ def constant_rate(held: bool) -> tuple[Assumption, ...]:
 
 def squared_certificate(terms: Terms) -> Certificate:
     """Squared loss with running moments: the loss of every comparator is known."""
-    model, numbers, eta = terms.model, terms.numbers, terms.eta
+    model, state, eta = terms.model, terms.state, terms.eta
     G, few, gamma = model.sums.total(), model.sums.few(), sums.rounding(model.examples)
     intercept = model.fit_intercept
     assumptions: tuple[Assumption, ...] = ()
@@ -286,16 +273,14 @@ def squared_certificate(terms: Terms) -> Certificate:
         theorem = "Widrow–Hoff: L ≤ L_u/(1 − κ) + ‖u‖²/η"
         if terms.name == "normalised":
             theorem += ", losses weighted by 1/(ε + ‖x‖²)"
-        kappa = eta * float(numbers[state.REACH])
+        kappa = eta * state.reach
         assumptions, advice = (reach_assumption(terms, kappa),), reach_advice(terms, kappa)
         if kappa < 1.0:
             bound_u = sums.best(G, (1.0 - kappa) / eta, intercept, few)
             bound = sums.loss_of(G, bound_u, gamma) / (1.0 - kappa) + float(bound_u @ bound_u) / eta
     elif terms.name in ("multiplicative", "signed") and terms.plain:
         theorem = "exponentiated gradient: L ≤ L_u/(1 − κ) + (2/η)·RE(u‖w₁)"
-        spread = (
-            float(numbers[state.RANGE]) if terms.name == "multiplicative" else 2.0 * radius * float(numbers[state.PEAK])
-        )
+        spread = state.range if terms.name == "multiplicative" else 2.0 * radius * state.peak
         kappa = eta * spread * spread / 4.0
         held = kappa < 1.0
         limit = 4.0 / spread**2 if spread else math.inf
@@ -315,10 +300,7 @@ def squared_certificate(terms: Terms) -> Certificate:
         trials = [np.zeros(len(G) - 1)] + ([least.weights] if least.weights is not None else [])
         if not terms.linked:
             strengths = (0.1, 1.0, 10.0, 100.0) if terms.adaptive or not terms.constant else (1.0,)
-            trials += [
-                sums.best(G, s / terms.last + model.l2 * float(numbers[state.STEP_WEIGHT]), intercept, few)
-                for s in strengths
-            ]
+            trials += [sums.best(G, s / terms.last + model.l2 * state.step_weight, intercept, few) for s in strengths]
         elif terms.name in ("multiplicative", "signed"):
             trials.append(entropic_best(G, intercept, radius, 2.0 / eta))
         else:
@@ -329,7 +311,7 @@ def squared_certificate(terms: Terms) -> Certificate:
         if not math.isfinite(bound):
             bound_u, assumptions = None, constant_rate(False)
             advice = "this geometry has a bound for a constant rate only; use schedule='constant'"
-    suffered, bound = 2.0 * float(numbers[state.STEP_LOSS]), rounded_up(bound, model.examples)
+    suffered, bound = 2.0 * state.step_loss, rounded_up(bound, model.examples)
     return RegretCertificate(
         status=bound_status(suffered, bound, assumptions), assumptions=assumptions, advice=advice, theorem=theorem,
         examples=model.examples, loss=suffered, bound=bound, bound_comparator=bound_u, **against(least, suffered),
@@ -337,7 +319,7 @@ def squared_certificate(terms: Terms) -> Certificate:
 
 
 def reach_assumption(terms: Terms, kappa: float) -> Assumption:
-    reach = float(terms.numbers[state.REACH])
+    reach = terms.state.reach
     remedy = f"use rate ≤ {below(1.0 / reach)} or geometry='normalised' (--learner)" if reach else ""
     return Assumption("κ = η·max c‖x‖² < 1", kappa < 1.0, kappa, 1.0, remedy)
 
@@ -348,7 +330,7 @@ def reach_advice(terms: Terms, kappa: float) -> str:
         return ""
     if terms.name == "normalised":
         return f"with rate {terms.eta:g} the bound is void; use a rate below 1"
-    largest = float(terms.numbers[state.REACH])
+    largest = terms.state.reach
     return (
         f"largest ‖x‖ seen is {math.sqrt(largest):.2g}; with rate {terms.eta:g} the bound is void; "
         f"use rate ≤ {below(1.0 / largest)} or geometry='normalised' (--learner)"
@@ -367,7 +349,7 @@ def below(limit: float) -> str:
 def hindsight_certificate(terms: Terms, h: int) -> Certificate:
     """Any loss on rows that were read again: L_u is exact for the comparators found."""
     model, seen, unit = terms.model, terms.model.hindsight, terms.model.unit
-    suffered = unit * float(terms.numbers[state.STEP_LOSS])
+    suffered = unit * terms.state.step_loss
     trials = seen["heads"][h]
     bound, k = min((rounded_up(unit * terms.universal(u, v), model.examples), k) for k, (u, v) in enumerate(trials))
     finite = math.isfinite(bound)
@@ -383,41 +365,39 @@ def hindsight_certificate(terms: Terms, h: int) -> Certificate:
 
 def stream_certificate(terms: Terms) -> Certificate:
     """Rows that are gone: every comparator of a stated size at once, and the candidates frozen on the way."""
-    model, numbers, unit = terms.model, terms.numbers, terms.model.unit
-    suffered = unit * float(numbers[state.STEP_LOSS])
-    start = terms.table[state.START, : terms.width].copy()
-    start_loss = float(numbers[state.ZERO_LOSS])
-    excess = float(numbers[state.EXCESS])
-    weights = np.empty(terms.width)
-    read_weights(model.geometry, terms.table, terms.numbers, weights)
+    model, state, unit = terms.model, terms.state, terms.model.unit
+    suffered = unit * state.step_loss
+    start = state.array("start").copy() if terms.linked else np.zeros(terms.width)
+    start_loss, excess = state.zero_loss, state.excess
+    weights = read_weights(model.geometry, state)
     if terms.linked and terms.name in ("multiplicative", "signed"):
         radius = getattr(model.geometry, "radius", 1.0)
         corners = math.log(len(terms.coordinates(weights)) * (2 if terms.name == "signed" else 1))
-        regret_bound = (corners / terms.eta if terms.constant else numbers[state.DISTANCE_MAX] / terms.last) + excess
+        regret_bound = (corners / terms.eta if terms.constant else state.distance / terms.last) + excess
     elif terms.linked:
         radius = 2.0 * float(np.linalg.norm(weights))
         regret_bound = terms.first_term(2.0 * weights) + excess
     elif terms.adaptive:
-        size = np.maximum(np.abs(terms.table[state.LOW]), np.abs(terms.table[state.HIGH]))[: terms.width]
+        low, high = np.abs(state.array("low")), np.abs(state.array("high"))
+        size = np.maximum(low, high)
         radius = float(size.max(initial=0.0))
-        corner = np.where(np.abs(terms.table[state.LOW, : terms.width]) > np.abs(terms.table[state.HIGH, : terms.width]), size, -size)  # fmt: skip
+        corner = np.where(low > high, size, -size)
         regret_bound = terms.first_term(corner)
     else:
         radius = 2.0 * float(np.linalg.norm(weights))
         edge = np.zeros(terms.width)
         edge[0] = radius
         worst = terms.model.l1 * radius * math.sqrt(terms.width) + 0.5 * terms.model.l2 * radius**2
-        regret_bound = terms.first_term(edge) + excess + worst * float(numbers[state.STEP_WEIGHT])
+        regret_bound = terms.first_term(edge) + excess + worst * state.step_weight
     candidates: tuple[Any, ...] = ()
     if terms.constant and terms.rows == 1 and not terms.adaptive:
         candidates = tuple(
-            (float(numbers[at]), unit * float(numbers[own]), unit * float(numbers[other]),
-             unit * float(numbers[other] + numbers[more]) if terms.plain else math.inf)
+            (at, unit * own, unit * other, unit * (other + more) if terms.plain else math.inf)
             for at, own, other, more in (
-                (state.OLDER_AT, state.OLDER_OWN, state.OLDER_LOSS, state.OLDER_EXCESS),
-                (state.NEWER_AT, state.NEWER_OWN, state.NEWER_LOSS, state.NEWER_EXCESS),
+                (state.older_at, state.older_own, state.older_loss, state.older_excess),
+                (state.newer_at, state.newer_own, state.newer_loss, state.newer_excess),
             )
-            if numbers[at] > 0.0 and numbers[at] < numbers[state.ROUNDS]
+            if 0.0 < at < state.rounds
         )  # fmt: skip
     bound = rounded_up(unit * terms.universal(start, start_loss), model.examples)
     finite = math.isfinite(bound)

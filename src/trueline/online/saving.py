@@ -11,53 +11,50 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import ModelError
+from ..errors import ModelError, OlderLayout
 from ..modelfile import Array, whole_numbers
-from ..parts.door import part
-from ..parts.geometries import GEOMETRIES, Mirrored, geometry
-from ..parts.losses import LOSSES
-from ..parts.rates import Rate
-from . import state
+from ..objective.loss_interface import PythonLoss
+from ..objective.losses import LOSSES, resolve_loss
+from ..parts.door import lacking_part, own_class
 from .best_fixed import Least
+from .exponentiated_gradient import Mirrored, OwnGeometry
+from .geometry_names import GEOMETRIES, resolve_geometry
+from .learner_state import ARRAYS, SUMS, LearnerState
+from .rates import Rate
 from .sums import Sums
 from .sums import declared as sums_declared
 
 
 def describe(given: Any) -> dict[str, Any]:
-    """A part as its class's name and its fields."""
-    if isinstance(given, Mirrored):
-        return {"mirror": describe(given.map)}
+    """A part by its name, a user's own by its class's, and its fields."""
+    own = isinstance(given, (PythonLoss, Mirrored, OwnGeometry))
+    if own:
+        given = given.map if isinstance(given, Mirrored) else given.part
     made = type(given)
-    return {"name": f"{made.__module__}.{made.__qualname__}", "fields": [float(v) for v in given]}
+    name = f"{made.__module__}.{made.__qualname__}" if own else given.name
+    return {"name": name, "own": own, "fields": [float(v) for v in given]}
 
 
-def rebuild(described: dict[str, Any], known: dict[str, Any], role: str, parts: Any = ()) -> Any:
+def rebuild(described: dict[str, Any], role: str, parts: Any = ()) -> Any:
     """The part that ``describe`` described, of the built-in ones or of those handed in."""
-    if "mirror" in described:
-        return geometry(rebuild(described["mirror"], known, role, parts))
-    classes = [*known.values(), *(item if isinstance(item, type) else type(item) for item in parts)]
-    by_name = {f"{made.__module__}.{made.__qualname__}": made for made in classes}
-    name = described["name"]
-    made = by_name.get(name)
-    if made is None:
-        # A script's own part lives in __main__ today and may live in a module tomorrow: its last name decides.
-        same = [cls for cls in classes[len(known) :] if cls.__qualname__ == name.rpartition(".")[2]]
-        made = same[0] if len(same) == 1 else None
-    if made is None:
-        raise ModelError(
-            f"the file uses the {role} {name}, which is not part of trueline; hand its class in: load(path, "
-            f"parts=[{name.rpartition('.')[2]}])",
-            where=role,
-        )
-    return part(made(*described["fields"]), known, role, (), {})
+    known, resolve = (LOSSES, resolve_loss) if role == "loss" else (GEOMETRIES, resolve_geometry)
+    name, fields = described["name"], described["fields"]
+    if not described["own"]:
+        made = known[name]
+        return resolve(name, **dict(zip(made._fields, fields, strict=True)))
+    classes = [item if isinstance(item, type) else type(item) for item in parts]
+    by_name = {f"{cls.__module__}.{cls.__qualname__}": cls for cls in classes}
+    own = by_name.get(name) or own_class(name, classes)
+    if own is None:
+        raise lacking_part(name, role)
+    return resolve(own(*fields))
 
 
 def to_state(model: Any) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
     """Every bit of an OnlineModel."""
     arrays: dict[str, np.ndarray] = {}
     for h, head in enumerate(model.heads):
-        arrays[f"table{h}"] = head.table[:, : model.width + 1]
-        arrays[f"numbers{h}"] = head.numbers
+        arrays |= {f"{name}{h}": array for name, array in head.to_arrays().items()}
     if model.sums is not None:
         arrays |= model.sums.to_state()
     if model.kept:
@@ -82,6 +79,7 @@ def to_state(model: Any) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
             "batch": model.batch, "average": model.average, "loss_range": model.loss_range, "confidence": model.confidence,
             "keep_rows": model.kept is not None, "keep_sums": model.keep_sums, "member": model.quiet,
         },
+        "arrays": model.heads[0].used(),
         "classes": None if model.classes is None else [plain(label) for label in model.classes],
         "names": model._names if model._names is not None else model.width,
         "late": model.late,
@@ -96,19 +94,28 @@ def to_state(model: Any) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
 
 
 def declared(arrays: dict[str, np.ndarray], meta: dict[str, Any]) -> dict[str, Array]:
-    """A table and numbers of every weight vector; the sums, the rows with mistakes and the comparators where they are kept."""
-    names, classes = meta["names"], meta["classes"]
+    """Weights and sums of every weight vector; the moments, the rows with mistakes and the comparators where they are kept."""
+    if "arrays" not in meta:
+        raise OlderLayout(
+            "the file holds a learner of an older layout, which this version does not read; let it learn anew"
+        )
+    names, classes, settings = meta["names"], meta["classes"], meta["settings"]
     width = names if isinstance(names, int) else len(names)
     heads = 1 if classes is None or len(classes) < 3 else len(classes)
-    loose = "any" if meta["settings"].get("member") else "finite"  # a member of a mixture may have run away
+    loose = "any" if settings.get("member") else "finite"  # a member of a mixture may have run away
+    used = meta["arrays"]
+    if not {"dual"} <= set(used) <= set(ARRAYS):
+        raise ModelError("the file names arrays that no learner has; use an intact copy", where="arrays")
+    rounds = list(SUMS).index("rounds")
 
-    def counts(numbers: np.ndarray) -> bool:
-        return bool(numbers[state.WIDTH] == width and 0.0 <= numbers[state.ROUNDS] <= 2.0**53)
+    def counts(sums: np.ndarray) -> bool:
+        return bool(0.0 <= sums[rounds] <= 2.0**53)
 
     made = {}
     for h in range(heads):
-        made[f"table{h}"] = Array((state.TABLE_ROWS, width + 1), values=loose)
-        made[f"numbers{h}"] = Array((state.NUMBERS,), values="any" if loose == "any" else "numbers", holds=counts)
+        for name in used:
+            made[f"{name}{h}"] = Array((width + 1,), values=loose)
+        made[f"numbers{h}"] = Array((len(SUMS),), values="any" if loose == "any" else "numbers", holds=counts)
         made[f"hindsight{h}"] = Array((f"trials{h}", width + 2), values="any", optional="hindsight")
     made |= sums_declared(width)
     return made | {
@@ -122,18 +129,18 @@ def from_state(cls: Any, arrays: dict[str, np.ndarray], meta: dict[str, Any], pa
     """The OnlineModel of a state."""
     _refuse_impossible(meta)
     model = cls(
-        rebuild(meta["loss"], LOSSES, "loss", parts),
-        rebuild(meta["geometry"], GEOMETRIES, "geometry", parts),
+        rebuild(meta["loss"], "loss", parts),
+        rebuild(meta["geometry"], "geometry", parts),
         Rate(*meta["rate"]),
         classes=None if meta["classes"] is None else tuple(meta["classes"]),
         names=meta["names"],
         **meta["settings"],
     )
-    for h, head in enumerate(model.heads):
-        if not np.array_equal(arrays[f"numbers{h}"][: state.CANDIDATES], head.numbers[: state.CANDIDATES]):
+    for h in range(len(model.heads)):
+        model.heads[h] = state = LearnerState(model.width, model.fit_intercept, meta["arrays"])
+        state.take({name: arrays[f"{name}{h}"] for name in [*meta["arrays"], "numbers"]})
+        if not model.rule.suits(state):
             raise ModelError("the file's learner and its settings do not agree; use an intact copy", where="settings")
-        head.table = state.widened(np.array(arrays[f"table{h}"]), model.width)
-        head.numbers = np.array(arrays[f"numbers{h}"])
     model.sums = Sums.from_state(arrays, model.width) if "sums" in arrays else None
     if "kept" in arrays:
         erred = arrays["kept_head"]
@@ -142,8 +149,7 @@ def from_state(cls: Any, arrays: dict[str, np.ndarray], meta: dict[str, Any], pa
         heads = [
             [(row[:-1].copy(), float(row[-1])) for row in arrays[f"hindsight{h}"]] for h in range(len(model.heads))
         ]
-        # Files of 0.1 do not say which comparator was proven to be the best.
-        least = [_least(one, model.width) for one in meta.get("least") or [{}] * len(heads)]
+        least = [_least(one, model.width) for one in meta["least"]]
         model.hindsight = {"examples": model.examples, "heads": heads, "least": least}
     model.late, model.epochs, model.wrong = meta["late"], meta["epochs"], meta["wrong"]
     model.progress = meta["progress"]

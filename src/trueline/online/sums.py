@@ -154,7 +154,7 @@ def add_rows(model: Any, X: Any, targets: Any, weights: Any, order: Any, start: 
 
 def shares_of(model: Any) -> Any:
     """What divides the weights of rows where the theorem is about normalised losses; None elsewhere."""
-    if type(model.geometry).__name__ != "Normalised" or model.quiet:  # a mixture counts losses as they are
+    if model.geometry.name != "normalised" or model.quiet:  # a mixture counts losses as they are
         return None
     return lambda rows: model.geometry.epsilon + squared_norms(rows, model.fit_intercept)
 

@@ -8,7 +8,7 @@ from numbers import Real
 from typing import Any
 
 from .._jit import teach
-from ..errors import UsageError, nearest
+from ..errors import ModelError, UsageError, nearest
 
 # What a field of a built-in part must be for its formula to be what its name says.
 LEGAL: dict[tuple[str, str], tuple[Callable[[float], bool], str]] = {
@@ -48,3 +48,35 @@ def part(given: Any, known: dict[str, Any], role: str, needed: tuple[str, ...], 
     given = made(*(float(v) if isinstance(v, Real) else v for v in given))
     teach(given)
     return given
+
+
+def describe(given: Any) -> dict[str, Any]:
+    """A part as its class's name and its fields."""
+    made = type(given)
+    return {"name": f"{made.__module__}.{made.__qualname__}", "fields": [float(v) for v in given]}
+
+
+def rebuild(described: dict[str, Any], known: dict[str, Any], role: str, parts: Any = ()) -> Any:
+    """The part that ``describe`` described, of the built-in ones or of those handed in."""
+    classes = [*known.values(), *(item if isinstance(item, type) else type(item) for item in parts)]
+    by_name = {f"{made.__module__}.{made.__qualname__}": made for made in classes}
+    name = described["name"]
+    made = by_name.get(name) or own_class(name, classes[len(known) :])
+    if made is None:
+        raise lacking_part(name, role)
+    return part(made(*described["fields"]), known, role, (), {})
+
+
+def own_class(name: str, classes: list[Any]) -> Any:
+    """A script's own part lives in __main__ today and may live in a module tomorrow: its last name decides."""
+    same = [cls for cls in classes if cls.__qualname__ == name.rpartition(".")[2]]
+    return same[0] if len(same) == 1 else None
+
+
+def lacking_part(name: str, role: str) -> ModelError:
+    """The refusal of a file whose part nobody handed in."""
+    return ModelError(
+        f"the file uses the {role} {name}, which is not part of trueline; hand its class in: load(path, "
+        f"parts=[{name.rpartition('.')[2]}])",
+        where=role,
+    )

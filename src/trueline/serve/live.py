@@ -19,9 +19,8 @@ import msgspec
 import numpy as np
 
 from ..errors import DataError
+from ..objective.losses import LOSSES, resolve_loss
 from ..online.learners import widened
-from ..parts.losses import LOSSES
-from ..parts.losses import loss as loss_part
 from . import spec as specs
 from .drift import WIDEST, WINDOW, Drift
 from .shape import LIMIT
@@ -297,7 +296,7 @@ class Live:
             )
         if kind == "probability":
             return -math.log(max(made if target > 0 else 1.0 - made, 1e-300))
-        return float((self.record.loss if kind == own else loss_part(kind)).value(made, target))
+        return float((self.record.loss if kind == own else resolve_loss(kind)).value(made, target))
 
     # ---- what it proves
     def _close_window(self) -> None:

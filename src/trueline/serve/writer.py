@@ -22,7 +22,7 @@ from typing import Any
 import msgspec
 
 from .. import __version__
-from ..errors import DataError, ModelError, TruelineError
+from ..errors import DataError, ModelError, OlderLayout, TruelineError
 from ..modelfile import dumps
 from .intake import Refused, Row
 from .live import CHUNK, Label, Live
@@ -111,13 +111,19 @@ class Writer:
 
     # ---- recovery
     def _recover(self, live: Live) -> None:
-        """The newest snapshot, then every label after it, in order."""
+        """The newest snapshot, then every label after it, in order; all labels where a learner's layout has changed."""
         found = self.store.snapshot(live.mid)
         version = __version__
         if found is not None:
             seq, version, raw = found
-            live.adopt(raw, f"the snapshot of {live.name} at {seq}")
-            live.position = seq
+            try:
+                live.adopt(raw, f"the snapshot of {live.name} at {seq}")
+                live.position = seq
+            except OlderLayout:
+                # A model of a file, or one that began with another's labels, is more than its journal.
+                if live.start > 0 or live.parent is not None or live.spec.get("columns"):
+                    raise
+                found, version = None, __version__
         source = live.parent if live.parent is not None else live.mid
         batch: list[Label] = []
         for seq, _, label, weight, features, output, _ in self.store.journal(source, live.position):

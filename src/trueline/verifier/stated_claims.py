@@ -222,9 +222,9 @@ def rule_of(record: Any) -> Rule:
     """The rule of a named learner, or of the members of a mixture of rates, from the settings that the record keeps."""
     members = getattr(record, "members", [record])
     first = members[0]
-    loss, geometry = first.loss, first.geometry
+    loss, geometry = getattr(first.loss, "part", first.loss), first.geometry
     own = not type(loss).__module__.startswith("trueline.")
-    known = type(geometry).__module__.startswith("trueline.")
+    known = type(geometry).__module__.startswith("trueline.") and geometry.name != "own"
     settings = (first.rate.power, float(first.l1), float(first.l2), int(first.batch))
     if not all(math.isfinite(value) and value >= 0.0 for value in (*settings, *(m.rate.base for m in members))):
         raise ModelError("the learner's rates, penalties or mini-batches are not numbers of at least 0", where="model")
