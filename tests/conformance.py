@@ -1,4 +1,4 @@
-"""Checks by role: what every part that claims a role must satisfy. ``test_parts.py`` runs them over every part."""
+"""Checks by role: what every part that claims a role must satisfy. The tests of losses, penalties and geometries run them over every one."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 
-from trueline._jit import PLAIN, kernel
 from trueline.objective.loss_interface import Loss, derivatives, evaluate
 from trueline.objective.losses import resolve_loss
 from trueline.objective.penalties import Penalty, scaled_conjugate, scaled_prox, scaled_value
@@ -21,37 +20,8 @@ SCORES = np.array([-3.1, -1.0, -0.4, 0.0, 0.3, 1.0, 2.7])
 TARGETS = {"real": (-1.5, 0.0, 2.0), "sign": (-1.0, 1.0), "nonnegative": (0.0, 1.0, 3.0), "positive": (0.5, 2.0)}
 
 
-@kernel
-def loss_values(loss, scores, targets, out):
-    for i in range(scores.size):
-        for k in range(targets.size):
-            s, y = scores[i], targets[k]
-            out[i, k, 0] = loss.value(s, y)
-            out[i, k, 1] = loss.slope(s, y)
-            out[i, k, 2] = loss.curvature(s, y)
-            out[i, k, 3] = loss.conjugate(loss.slope(s, y), y)
-            out[i, k, 4] = loss.mean(s)
-
-
-@kernel
-def penalty_values(penalty, points, out):
-    for i in range(points.size):
-        out[i, 0] = penalty.value(points[i], 1.5)
-        out[i, 1] = penalty.prox(points[i], 0.7, 1.5)
-        out[i, 2] = penalty.conjugate(points[i], 1.5)
-
-
-def same_compiled(evaluate: Any, shape: tuple[int, ...], *arguments: Any) -> None:
-    """Compiled and plain agree to 1e-12."""
-    compiled, plain = np.zeros(shape), np.zeros(shape)
-    evaluate(*arguments, compiled)
-    evaluate.function(*arguments, plain) if not PLAIN else None
-    if not PLAIN:
-        np.testing.assert_allclose(compiled, plain, rtol=1e-12, atol=1e-12)
-
-
 def check_part(part: Any) -> None:
-    """A NamedTuple of floats that survives a pickle and says what it is."""
+    """A function of floats that survives a pickle and says what it is."""
     assert pickle.loads(pickle.dumps(part)) == part
     assert all(isinstance(value, float) or hasattr(value, "_fields") for value in part)
     assert type(part).__doc__
@@ -60,11 +30,8 @@ def check_part(part: Any) -> None:
 def check_loss(loss: Any) -> None:
     """Slope is the derivative, curvature its derivative, the loss is convex, Fenchel–Young holds and is tight."""
     check_part(loss)
-    targets = np.array(TARGETS[type(loss).targets])
-    if isinstance(loss, Loss):
-        same_derivatives(loss, targets)
-    else:
-        same_compiled(loss_values, (len(SCORES), len(targets), 5), loss, SCORES, targets)
+    targets = np.array(TARGETS[loss.targets])
+    same_derivatives(loss, targets)
     h = 1e-6
     for y in targets:
         low, high = loss.slope_range(y)
@@ -74,7 +41,7 @@ def check_loss(loss: Any) -> None:
             left, right = (loss.value(s, y) - loss.value(s - h, y)) / h, (loss.value(s + h, y) - loss.value(s, y)) / h
             assert left - 1e-4 <= slope <= right + 1e-4, (loss, s, y)
             assert low - 1e-12 <= slope <= high + 1e-12
-            if type(loss).smooth and abs(right - left) < 1e-4:
+            if loss.smooth and abs(right - left) < 1e-4:
                 numeric = (loss.slope(s + h, y) - loss.slope(s - h, y)) / (2 * h)
                 assert math.isclose(loss.curvature(s, y), numeric, rel_tol=1e-4, abs_tol=1e-4) or is_kink(loss, s, y, h)
             assert loss.curvature(s, y) <= loss.curvature_bound() + 1e-12
@@ -109,10 +76,7 @@ def check_penalty(penalty: Any) -> None:
     check_part(penalty)
     least = 0.0 if type(penalty).__name__ == "GroupL1" else -3.0  # its methods act on the norm of a group
     points = np.linspace(least, 3.0, 13)
-    if isinstance(penalty, Penalty):
-        same_sums(penalty, points)
-    else:
-        same_compiled(penalty_values, (len(points), 3), penalty, points)
+    same_sums(penalty, points)
     grid = np.linspace(5.0 * least / 3.0, 5.0, 2001)
     for w in points:
         v = penalty.prox(w, 0.7, 1.5)

@@ -26,20 +26,19 @@ class Tilted(NamedTuple):
 MAIN = """
 import numpy as np
 from trueline import _jit
-from trueline.parts.losses import loss
 from part import Tilted
 from kern import total
-part = loss(Tilted())
+part = Tilted()
+_jit.teach(part)
 print(total(part, np.arange(4.0)), _jit.compiled_specialisations())
 """
 KERNEL = """
 from trueline._jit import kernel
-from trueline.parts.penalties import soft
 @kernel
 def total(part, scores):
     out = 0.0
     for s in scores:
-        out += part.value(s, 1.0) + soft(s, {threshold})
+        out += part.value(s, 1.0) + max(abs(s) - {threshold}, 0.0)
     return out
 """
 
@@ -79,7 +78,7 @@ def test_second_process_compiles_nothing_and_edits_are_seen(tmp_path):
 
 
 def test_numba_is_not_imported_before_a_kernel_runs():
-    code = "import sys, trueline, trueline.parts.losses, trueline.parts.penalties; print([m for m in ('numba', 'sklearn', 'polars', 'scipy') if m in sys.modules])"
+    code = "import sys, trueline, trueline.objective.losses, trueline.objective.penalties; print([m for m in ('numba', 'sklearn', 'polars', 'scipy') if m in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
 

@@ -25,8 +25,9 @@ from trueline.nonlinear.boosted_stumps import SortedColumns, add_votes
 from trueline.nonlinear.dual_perceptron import Expansion
 from trueline.nonlinear.loess_1d import SortedRows, neighbour_widths
 from trueline.nonlinear.loess_nd import ScatteredRows
+from trueline.objective.loss_interface import derivatives, evaluate
 from trueline.objective.losses import resolve_loss
-from trueline.objective.penalties import resolve_penalty
+from trueline.objective.penalties import PENALTIES, resolve_penalty, scaled_prox
 from trueline.parts.kernels import Linear
 from trueline.solvers.coordinate_descent import DualEpochs, GramModel
 from trueline.solvers.glm_working_set import QuadraticModel
@@ -161,6 +162,33 @@ def stumps_digest() -> str:
     return hashlib.sha256(out.tobytes() + bytes([j, place % 256])).hexdigest()
 
 
+def objective_digest() -> str:
+    """Losses without a function of libm, and penalties, at many places."""
+    scores = np.linspace(-3.0, 3.0, 61)
+    out = []
+    for name in (
+        "squared",
+        "absolute",
+        "huber",
+        "quantile",
+        "epsilon_insensitive",
+        "hinge",
+        "squared_hinge",
+        "perceptron",
+    ):
+        loss = resolve_loss(name)
+        out += [evaluate(loss, method, scores, 1.0) for method in ("value", "slope", "curvature")]
+        out += [evaluate(loss, "conjugate", scores, 1.0), evaluate(loss, "prox", scores, 1.0, 0.7)]
+        slope, curvature = np.empty((2, 61))
+        derivatives(loss, scores, np.ones(61), scores**2, slope, curvature)
+        out += [slope, curvature]
+    for name in PENALTIES:
+        made = np.empty(61)
+        scaled_prox(resolve_penalty(name), scores, 0.3, np.full(61, 1.5), np.full(61, 2.0), made)
+        out.append(made)
+    return hashlib.sha256(b"".join(array.tobytes() for array in out)).hexdigest()
+
+
 def digests() -> list[str]:
     """Of every kernel that uses no function of libm but sqrt."""
     return (
@@ -168,7 +196,7 @@ def digests() -> list[str]:
         + [digest(degree) for digest in (loess_digest, surface_digest) for degree in (0, 1, 2)]
         + [columns_digest(layout) for layout in ("csr", "csc", "dense")]
         + [perceptron_digest(budget) for budget in (0, 9)]
-        + [stumps_digest()]
+        + [stumps_digest(), objective_digest()]
         + [filter_digest(method, options) for method, options in FILTERS]
     )
 

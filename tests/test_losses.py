@@ -10,34 +10,17 @@ from typing import NamedTuple
 
 import numpy as np
 import pytest
-from conformance import SCORES, TARGETS, check_loss
+from conformance import SCORES, check_loss
 
 from trueline.errors import UsageError
 from trueline.objective.loss_interface import PointerLoss, derivatives, evaluate
 from trueline.objective.losses import LOSSES, resolve_loss
 from trueline.objective.named_function import COMPILED
-from trueline.parts.losses import LOSSES as TUPLES
 
 
 @pytest.mark.parametrize("name", LOSSES)
 def test_losses(name):
     check_loss(resolve_loss(name))
-
-
-@pytest.mark.parametrize("name", LOSSES)
-def test_the_formulas_of_the_old_kernels_are_the_same(name):
-    loss, old = resolve_loss(name), TUPLES[name]()
-    assert resolve_loss(old) == loss and loss.curvature_bound() == old.curvature_bound()
-    for y in TARGETS[old.targets]:
-        assert loss.slope_range(y) == old.slope_range(y)
-        for method in ("value", "slope", "curvature"):
-            assert evaluate(loss, method, SCORES, y).tolist() == [getattr(old, method)(s, y) for s in SCORES]
-        for a in np.linspace(-2.0, 2.0, 9):
-            assert loss.conjugate(a, y) == pytest.approx(old.conjugate(a, y), rel=1e-13)
-    if hasattr(old, "prox"):
-        for y in TARGETS[old.targets]:
-            assert evaluate(loss, "prox", SCORES, y, 0.7).tolist() == [old.prox(s, y, 0.7) for s in SCORES]
-    assert evaluate(loss, "mean", SCORES).tolist() == [old.mean(s) for s in SCORES]
 
 
 def test_one_exponential_gives_what_three_give_at_any_score():

@@ -16,7 +16,7 @@ from trueline.beyond.network import NetworkModel
 from trueline.certificates.certificate import Status
 from trueline.cli import main
 from trueline.nonlinear.backpropagation import activation
-from trueline.parts.losses import loss
+from trueline.objective.losses import resolve_loss
 
 ORDER = "rows are learned one by one, so repeating a row is not the same as weighting it"
 
@@ -69,7 +69,7 @@ def test_activations_are_what_they_say(name):
 def test_gradients_agree_with_finite_differences(data, hidden, unit, kind):
     X, y = data
     y = np.where(y > 0, 1.0, -1.0) if kind == "logistic" else y
-    model = NetworkModel(hidden, activation(unit), loss(kind), alpha=0.3, seed=1)
+    model = NetworkModel(hidden, activation(unit), resolve_loss(kind), alpha=0.3, seed=1)
     model._take(X)
     c = np.random.default_rng(2).uniform(0.0, 2.0, len(y))
     _, slope = model.gradient(X, y, c)
@@ -88,7 +88,7 @@ def test_gradients_agree_with_finite_differences(data, hidden, unit, kind):
 def test_a_step_is_minus_the_rate_times_the_gradient(data):
     X, y = data
     model = NetworkModel(
-        (5,), activation("tanh"), loss("squared"), rate=0.1, optimizer="gradient", alpha=0.2, batch=120
+        (5,), activation("tanh"), resolve_loss("squared"), rate=0.1, optimizer="gradient", alpha=0.2, batch=120
     )
     model._take(X)
     before = model.theta.copy()

@@ -14,7 +14,7 @@ import trueline as tl
 from trueline.certificates.certificate import Status, from_dict
 from trueline.errors import DataError, UsageError
 from trueline.estimators import streaming
-from trueline.parts.losses import Power, Quantile
+from trueline.objective.regression_losses import Power, Quantile
 from trueline.report import bar
 
 ORDER = "rows are learned one by one, so repeating a row is not the same as weighting it"

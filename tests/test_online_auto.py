@@ -7,7 +7,7 @@ import pytest
 from scipy.optimize import minimize
 
 import trueline as tl
-from trueline.parts.losses import loss as loss_part
+from trueline.objective.losses import resolve_loss
 
 
 @pytest.fixture(scope="module")
@@ -64,7 +64,7 @@ def test_mixed_rates_look_back(data, geometry, tmp_path):
     model = tl.OnlineRegressor(loss="huber", geometry=geometry, radius=20.0, epochs=2).fit(X, y)
     proof = model.certificate_
     assert proof.proven and proof.loss <= proof.bound
-    part = loss_part("huber")
+    part = resolve_loss("huber")
     Z = np.column_stack([np.ones(len(y)), X])
 
     def twice(u: np.ndarray) -> float:

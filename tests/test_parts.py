@@ -1,33 +1,22 @@
-"""Every registered part through the conformance suite, and the door that lets parts in."""
+"""Every geometry through the conformance suite, the rates, and what they refuse."""
 
 from __future__ import annotations
 
 import pytest
-from conformance import check_geometry, check_loss, check_penalty
+from conformance import check_geometry
 
 from trueline.errors import UsageError
+from trueline.objective.losses import resolve_loss
 from trueline.online.geometry_names import GEOMETRIES, resolve_geometry
 from trueline.online.rates import rate
-from trueline.parts.losses import LOSSES, loss
-from trueline.parts.penalties import PENALTIES, penalty
-
-
-@pytest.mark.parametrize("name", LOSSES)
-def test_losses(name):
-    check_loss(loss(name))
 
 
 def test_power_losses_are_absolute_and_squared():
-    for p, other in ((1.0, loss("absolute")), (2.0, loss("squared"))):
-        power = loss("power", p=p)
+    for p, other in ((1.0, resolve_loss("absolute")), (2.0, resolve_loss("squared"))):
+        power = resolve_loss("power", p=p)
         for s in (-2.0, 0.5, 3.0):
             assert power.value(s, 1.0) == pytest.approx(other.value(s, 1.0))
             assert power.slope(s, 1.0) == pytest.approx(other.slope(s, 1.0))
-
-
-@pytest.mark.parametrize("name", PENALTIES)
-def test_penalties(name):
-    check_penalty(penalty(name))
 
 
 @pytest.mark.parametrize("name", GEOMETRIES)

@@ -12,21 +12,11 @@ from conformance import check_penalty
 
 from trueline.errors import UsageError
 from trueline.objective.penalties import PENALTIES, resolve_penalty, scaled_prox, scaled_value
-from trueline.parts.penalties import PENALTIES as TUPLES
 
 
 @pytest.mark.parametrize("name", PENALTIES)
 def test_penalties(name):
     check_penalty(resolve_penalty(name))
-
-
-@pytest.mark.parametrize("name", PENALTIES)
-def test_the_formulas_of_the_old_kernels_are_the_same(name):
-    penalty, old = resolve_penalty(name), TUPLES[name]()
-    assert resolve_penalty(old) == penalty
-    for w in np.linspace(-3.0, 3.0, 13):
-        assert penalty.value(w, 1.5) == old.value(w, 1.5) and penalty.conjugate(w, 1.5) == old.conjugate(w, 1.5)
-        assert penalty.prox(w, 0.7, 1.5) == old.prox(w, 0.7, 1.5)
 
 
 def test_a_penalty_is_a_value_in_its_range():

@@ -18,10 +18,10 @@ from ..errors import DataError, UsageError
 from ..modelfile import Array
 from ..nonlinear.backpropagation import ROOM, Sweep, describe_activation, described_activation
 from ..nonlinear.network_layers import adam_step
+from ..objective.loss_interface import evaluate
 from ..objective.losses import resolve_loss
 from ..online import inputs
-from ..parts.door import describe, rebuild
-from ..parts.losses import LOSSES
+from ..online.saving import describe, rebuild
 from ..threads import spread
 from .kernelperceptron import named_row
 
@@ -34,8 +34,8 @@ class NetworkModel:
     """The record: all weights in one vector, the optimiser's memory, and what was seen.
 
     >>> from trueline.nonlinear.backpropagation import activation
-    >>> from trueline.parts.losses import loss
-    >>> model = NetworkModel((4,), activation("tanh"), loss("squared"), rate=0.01, batch=16, seed=0)
+    >>> from trueline.objective.losses import resolve_loss
+    >>> model = NetworkModel((4,), activation("tanh"), resolve_loss("squared"), rate=0.01, batch=16, seed=0)
     >>> X = np.linspace(-1, 1, 64)[:, None]
     >>> for _ in range(200): before = model.learn(X, X[:, 0] ** 2)
     >>> bool(np.mean((model.predict(X) - X[:, 0] ** 2) ** 2) < 0.02)
@@ -51,8 +51,7 @@ class NetworkModel:
     ) -> None:  # fmt: skip
         if optimizer not in OPTIMIZERS:
             raise UsageError(f"optimizer is {optimizer!r}; 'adam' or 'gradient' is accepted", where="optimizer")
-        self.hidden, self.activation, self.loss = tuple(hidden), activation, loss
-        self._loss = resolve_loss(loss)
+        self.hidden, self.activation, self.loss = tuple(hidden), activation, resolve_loss(loss)
         self.batch, self.seed = batch, seed
         self.numbers = np.zeros(NUMBERS)
         self.numbers[[RATE, PENALTY, ADAPTIVE]] = rate, alpha, optimizer == "adam"
@@ -145,7 +144,7 @@ class NetworkModel:
             for at in range(start, start + b, ROOM):
                 rows = order[at : min(at + ROOM, start + b)]
                 shares = c[rows]
-                value = sweep.gradient(self._loss, X[rows], y[rows], shares)
+                value = sweep.gradient(self.loss, X[rows], y[rows], shares)
                 if value is None:
                     return start
                 out[rows] = sweep.scores[: len(rows)]
@@ -180,10 +179,7 @@ class NetworkModel:
         return self._mean(self.scores(X))
 
     def _mean(self, out: np.ndarray) -> np.ndarray:
-        mean = getattr(self.loss, "mean", None)
-        if mean is None or getattr(self.loss, "name", "") == "squared":
-            return out
-        return np.array([mean(float(s)) for s in out])
+        return out if self.loss.name == "squared" else evaluate(self.loss, "mean", out)
 
     def learn_one(self, features: dict[str, float], y: Any, weight: float = 1.0) -> float:
         """Learn one example of named features; a name not seen before is a new column."""
@@ -209,7 +205,7 @@ class NetworkModel:
             own = c[rows] if len(c) else np.ones(len(y[rows]))
             for at in range(0, len(own), ROOM):
                 part = slice(at, at + ROOM)
-                found = sweep.gradient(self._loss, X[rows][part], y[rows][part], own[part])
+                found = sweep.gradient(self.loss, X[rows][part], y[rows][part], own[part])
                 value = math.inf if found is None else value + found
                 total += sweep.slopes
             weight = max(float(own.sum()), 1e-300)
@@ -273,7 +269,7 @@ class NetworkModel:
         """The record of a state."""
         model = cls(
             tuple(meta["hidden"]), described_activation(meta["activation"], parts),
-            rebuild(meta["loss"], LOSSES, "loss", parts), batch=meta["batch"], seed=meta["seed"],
+            rebuild(meta["loss"], "loss", parts), batch=meta["batch"], seed=meta["seed"],
         )  # fmt: skip
         model._name(meta["names"])
         for name in ("theta", "first", "second", "numbers"):

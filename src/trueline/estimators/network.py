@@ -13,8 +13,8 @@ from sklearn.utils.validation import check_is_fitted
 from ..beyond.network import OPTIMIZERS, NetworkModel, fit_network
 from ..errors import DataError, UsageError
 from ..nonlinear.backpropagation import ACTIVATIONS, activation
+from ..objective.losses import resolve_loss
 from ..online import inputs
-from ..parts.losses import loss
 from ..report.plots import axes
 from .checking import check_weights, validate_data
 from .parameters import Flag, Number, OneOf, Part, Whole, available, numbers_of, unknown_of_one
@@ -26,13 +26,13 @@ from .tasks import Classification, Regression, plain
 def _labelled(network: Any) -> bool:
     """Whether its loss is one on two classes, which makes it a classifier."""
     try:
-        return getattr(loss(network.loss), "targets", "") == "sign"
+        return getattr(resolve_loss(network.loss), "targets", "") == "sign"
     except (TypeError, ValueError):
         return False  # no such loss: fit says so
 
 
 def _probable(network: Any) -> bool:
-    return _labelled(network) and loss(network.loss).name == "logistic"
+    return _labelled(network) and resolve_loss(network.loss).name == "logistic"
 
 
 class NeuralNetwork(Regression):
@@ -121,7 +121,7 @@ class NeuralNetwork(Regression):
         hidden = tuple(int(size) for size in np.ravel(self.hidden))
         seed = int(check_random_state(self.random_state).randint(0, 2**31 - 1))
         record = NetworkModel(
-            hidden, activation(self.activation), loss(self.loss), rate=float(self.rate), optimizer=self.optimizer,
+            hidden, activation(self.activation), resolve_loss(self.loss), rate=float(self.rate), optimizer=self.optimizer,
             alpha=float(self.alpha), batch=self._whole("batch_size", self.batch_size), seed=seed,
         )  # fmt: skip
         if _labelled(self):
@@ -129,7 +129,7 @@ class NeuralNetwork(Regression):
         return record
 
     def _arrays(self, X: Any, y: Any, reset: bool) -> tuple[Any, np.ndarray]:
-        loss(self.loss)  # a name that is none is told before the targets are judged by it
+        resolve_loss(self.loss)  # a name that is none is told before the targets are judged by it
         numeric = not _labelled(self)
         return validate_data(self, X, y, dtype=np.float64, order="C", y_numeric=numeric, reset=reset)  # type: ignore[no-any-return]
 

@@ -17,11 +17,11 @@ from sklearn.utils.validation import check_is_fitted
 from ..engines import engine_of
 from ..errors import DataError, UsageError, nearest
 from ..objective.losses import resolve_loss
+from ..objective.penalties import resolve_penalty
 from ..online.geometry_names import resolve_geometry
 from ..online.inputs import Overflow, refuse_bad_rows, weights
 from ..online.model import OnlineModel
 from ..online.rates import rate as rate_of
-from ..parts import penalties
 from .checking import check_weights, validate_data
 from .loading import Saved
 from .parameters import unknown_of_one
@@ -362,7 +362,7 @@ class Streaming(Saved, BaseEstimator):
         if penalty is None or penalty == "none":
             return 0.0, 0.0
         fields = {"l1": {"alpha": alpha}, "l2": {"alpha": alpha}, "elastic_net": {"alpha": alpha, "l1_ratio": l1_ratio}}
-        made = penalties.penalty(penalty, **fields.get(penalty, {}) if isinstance(penalty, str) else {})
+        made = resolve_penalty(penalty, **fields.get(penalty, {}) if isinstance(penalty, str) else {})
         name = type(made).__name__
         if name == "Nothing":
             return 0.0, 0.0

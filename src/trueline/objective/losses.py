@@ -52,9 +52,6 @@ def resolve_loss(given: Any, **fields: float) -> Loss:
         for name, value in () if isinstance(given, PythonLoss) else given._asdict().items():
             check_range(type(given), name, value)
         return given
-    known = LOSSES.get(getattr(given, "name", ""))
-    if known is not None and type(given).__module__ == "trueline.parts.losses":  # until its last Numba user is gone
-        return known(**{name: getattr(given, name) for name in known._fields})
     return user_loss(given, ", ".join(LOSSES))
 
 

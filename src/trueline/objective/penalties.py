@@ -303,9 +303,6 @@ def resolve_penalty(given: Any, **fields: float) -> Penalty:
         for name, value in () if isinstance(given, UserPenalty) else given._asdict().items():
             check_range(type(given), name, value)
         return given
-    known = PENALTIES.get(getattr(given, "name", ""))
-    if known is not None and type(given).__module__ == "trueline.parts.penalties":  # until its last Numba user is gone
-        return known(**{name: getattr(given, name) for name in known._fields})  # type: ignore[no-any-return]
     return user_penalty(given)
 
 

@@ -17,7 +17,6 @@ from importlib.util import find_spec
 from numbers import Real
 from typing import Any
 
-from .._jit import _register
 from ..errors import UsageError
 from .named_function import COMPILED
 
@@ -25,6 +24,7 @@ Numbers = dict[str, int]
 HARMLESS = (abs, min, max, float, bool, *(function for function in vars(math).values() if callable(function)))
 
 _said: set[type] = set()
+_taught: set[str] = set()
 
 
 def float_fields(given: Any) -> Any:
@@ -102,7 +102,7 @@ def compile_method(part: Any, name: str, takes: int, place: int | None = None) -
     from numba import cfunc, njit
 
     for cls in {type(part), *(type(field) for field in part if hasattr(field, "_fields"))}:
-        _register(cls)  # lets compiled methods call each other
+        teach(cls)
     # Catching what it may raise doubles the time of a short method; most do arithmetic only, which gives NaN instead.
     quiet = is_arithmetic(getattr(type(part), name), type(part))
     method = njit(error_model="numpy" if quiet else "python")(getattr(type(part), name))
@@ -157,6 +157,31 @@ def is_arithmetic(method: Any, cls: type, seen: tuple[Any, ...] = ()) -> bool:
         elif any(word in step.opname for word in ("RAISE", "SUBSCR", "IMPORT")) or step.argrepr == "[]":
             return False
     return True
+
+
+def teach(cls: type) -> None:
+    """Let compiled methods of NamedTuples call each other."""
+    from numba import types
+    from numba.extending import overload_method
+
+    for name in {name for name, method in vars(cls).items() if inspect.isfunction(method)} - _taught:
+        if not name.startswith("_"):
+            _taught.add(name)
+            overload_method(types.BaseNamedTuple, name)(method_finder(name))
+
+
+def method_finder(name: str) -> Callable[..., Any]:
+    """What Numba asks for the code of a method of this name, whatever the class."""
+    from numba import njit
+
+    def find(self, *arguments):  # type: ignore[no-untyped-def]
+        method = getattr(getattr(self, "instance_class", None), name, None)
+        if method is None:
+            return None
+        compiled = njit(method)
+        return lambda self, *arguments: compiled(self, *arguments)
+
+    return find
 
 
 def is_low_level(method: Any) -> bool:

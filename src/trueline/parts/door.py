@@ -2,28 +2,14 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable
 from numbers import Real
 from typing import Any
 
-from .._jit import teach
 from ..errors import ModelError, UsageError, nearest
-
-# What a field of a built-in part must be for its formula to be what its name says.
-LEGAL: dict[tuple[str, str], tuple[Callable[[float], bool], str]] = {
-    ("huber", "delta"): (lambda v: 0.0 < v < math.inf, "above 0"),
-    ("quantile", "quantile"): (lambda v: 0.0 < v < 1.0, "between 0 and 1"),
-    ("epsilon_insensitive", "epsilon"): (lambda v: 0.0 <= v < math.inf, "0 or more"),
-    ("power", "p"): (lambda v: 1.0 <= v < math.inf, "1 or more"),
-    ("tweedie", "p"): (lambda v: 1.0 < v < 2.0, "between 1 and 2"),
-    ("signed", "radius"): (lambda v: 0.0 < v < math.inf, "above 0"),
-    ("elastic_net", "l1_ratio"): (lambda v: 0.0 <= v <= 1.0, "from 0 to 1"),
-} | {(name, "alpha"): (lambda v: 0.0 <= v < math.inf, "0 or more") for name in ("l1", "l2", "elastic_net", "group_l1")}
 
 
 def part(given: Any, known: dict[str, Any], role: str, needed: tuple[str, ...], fields: dict[str, float]) -> Any:
-    """One door for every role: resolve a name, check the methods, coerce fields to float, teach the compiler."""
+    """One door for every role: resolve a name, check the methods, coerce fields to float."""
     if isinstance(given, str):
         if given not in known:
             raise UsageError(f"there is no {role} named {given!r}{nearest(given, known)}", where=role)
@@ -39,15 +25,7 @@ def part(given: Any, known: dict[str, Any], role: str, needed: tuple[str, ...], 
             where=role,
         )
     made: Any = type(given)
-    if made in known.values():
-        for name, value in zip(made._fields, given):
-            rule = LEGAL.get((made.name, name))
-            if rule is not None and not (isinstance(value, Real) and rule[0](float(value))):
-                raise UsageError(f"{name} must be {rule[1]}, not {value!r}", where=name)
-    # An int field would make another specialisation of every kernel.
-    given = made(*(float(v) if isinstance(v, Real) else v for v in given))
-    teach(given)
-    return given
+    return made(*(float(v) if isinstance(v, Real) else v for v in given))
 
 
 def describe(given: Any) -> dict[str, Any]:
