@@ -78,7 +78,9 @@ OLDER = ("widrow_hoff", "adaptive_huber", "signed", "rates", "logistic", "percep
 
 @pytest.mark.parametrize("name", OLDER)
 def test_a_learner_of_an_older_layout_is_refused_in_one_sentence(name):
-    with pytest.raises(ModelError, match="a learner of an older layout, which this version does not read; let it learn"):
+    with pytest.raises(
+        ModelError, match="a learner of an older layout, which this version does not read; let it learn"
+    ):
         tl.load(GOLDEN / f"online_{name}.tl")
 
 
