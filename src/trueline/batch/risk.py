@@ -214,7 +214,7 @@ class Risk:
     @property
     def curvature_bound(self) -> float:
         """The most that the loss curves at any score; infinite where nothing bounds it."""
-        return float(self.loss.curvature_bound()) if hasattr(self.loss, "curvature_bound") else math.inf
+        return float(self.loss.curvature_bound())
 
     def lipschitz(self, point: Point | None = None) -> float:
         """λ_max of the Hessian of the mean loss: at any point (a bound), or at this point if there is no bound."""

@@ -16,11 +16,11 @@ from typing import Any
 import numpy as np
 
 from ..batch.design import FAR
-from ..batch.duality import NO_OFFSET, conjugate_sum, has_conjugate, upper_conjugate_sum
+from ..batch.duality import NO_OFFSET, has_conjugate
 from ..data.blocks import Columns
 from ..model.training import designed
 from ..objective.loss_interface import derivatives
-from ..parts.losses import as_tuple
+from ..solvers.row_sums import conjugate_sum, upper_conjugate_sum
 from . import statistic
 from .tiles import CLOSE, Squares, space, tiles, times, weighed
 
@@ -117,7 +117,7 @@ class Pass:
                     scores[k] = times(tile, place, self.shift)
                     given = self.loss, scores[k], targets, weights, slopes[k], curves[k]
                     if k:
-                        derivatives(*given, 0, n)
+                        derivatives(*given)
                     else:  # a few at a time: steps near the end differ by less than long sums round
                         losses += [derivatives(*given, a, min(n, a + SHORT)) for a in range(0, n, SHORT)]
                 sums[0] += n
@@ -131,9 +131,9 @@ class Pass:
                     continue
                 ca = slopes[-1] + curves[1] * (scores[0] - scores[-1])
                 if conjugates:
-                    found = conjugate_sum(as_tuple(self.loss), ca, targets, weights, NO_OFFSET, 0, n)
+                    found = conjugate_sum(self.loss, ca, targets, weights, NO_OFFSET, 0, n)
                 else:
-                    found = upper_conjugate_sum(as_tuple(self.loss), ca, targets, weights, NO_OFFSET, scores[-1])
+                    found = upper_conjugate_sum(self.loss, ca, targets, weights, NO_OFFSET, scores[-1])
                 sums[2] += found[0]
                 sums[7] += found[1]
                 sums[8] += float(np.divide(ca * ca, weights, out=np.zeros(n), where=weights > 0.0).sum())

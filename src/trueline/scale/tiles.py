@@ -172,7 +172,7 @@ def summed(
             for some, tile in tiles(X, shift, intercept, near and not hessian):
                 score = times(tile, theta, shift)
                 slope, curvature = space("vectors", 2 * len(score)).reshape(2, -1)
-                value += derivatives(loss, score, y[some], c[some], slope, curvature, 0, len(score))
+                value += derivatives(loss, score, y[some], c[some], slope, curvature)
                 gradient += weighed(slope, tile, shift, len(theta))
                 if hessian:
                     squares.add(tile, curvature)
