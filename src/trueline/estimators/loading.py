@@ -154,4 +154,7 @@ def _inward(value: Any, classes: set[type]) -> Any:
     made = places.get(value["part"]) or next((c for c in ours if c.__qualname__ == last), None)
     if made is None:
         raise ModelError(f"the file uses {value['part']}; hand its class in: load(path, parts=[{last}])", where="parts")
-    return made if value.get("class") else made(*(_inward(v, classes) for v in value["fields"]))
+    if value.get("class"):
+        return made
+    fields = [_inward(v, classes) for v in value["fields"]]
+    return made(*fields[: len(made._fields)])  # a loss without a parameter had a field once
