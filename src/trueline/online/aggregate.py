@@ -32,7 +32,8 @@ if not cython.compiled:  # compiled, these come from aggregate.pxd
     from math import exp, inf, log
 
 SHARE: cython.double = 0.01
-ROUNDING: cython.double = 1e-12  # losses this near to each other, relatively, are the same: who leads must not hang on rounding
+# Losses this near to each other, relatively, are the same: who leads must not hang on rounding.
+ROUNDING: cython.double = 1e-12
 POOL_RATE: cython.double = 0.25  # the largest step of a weight's logarithm in the pool
 MEMORY: cython.double = 0.99  # how much of the recent losses each round keeps
 
@@ -125,9 +126,7 @@ def remember(recent: Array, step: Array, count: cython.Py_ssize_t, c: float) -> 
     recent[count] = MEMORY * recent[count] + c
 
 
-def pool_step(
-    pool: Array, predictions: Array, count: cython.Py_ssize_t, y: float, mixed: float, noise: float
-) -> None:
+def pool_step(pool: Array, predictions: Array, count: cython.Py_ssize_t, y: float, mixed: float, noise: float) -> None:
     """One step of exponentiated gradient on the pool's squared error, in units of the noise and bounded.
 
     Bounded, so that one label far off moves no weight by more than a factor: what is learned is what most rounds say.

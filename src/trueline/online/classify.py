@@ -268,7 +268,9 @@ class Classification:
         self.pool()
         for c in range(self.classes):
             self.out[i, c] = (
-                self.triple[0] * self.levels[0, c] + self.triple[1] * self.levels[1, c] + self.triple[2] * self.levels[2, c]
+                self.triple[0] * self.levels[0, c]
+                + self.triple[1] * self.levels[1, c]
+                + self.triple[2] * self.levels[2, c]
             )
 
     def score(self, i: cython.Py_ssize_t, label: cython.Py_ssize_t, c: float) -> None:

@@ -48,7 +48,7 @@ class DictRow:
                 return self.read_by_key(row)
             if not self.put(k, value):
                 return False
-            k += 1
+            k += 1  # noqa: SIM113 - of a dict alone compiled code walks the entries
         return True
 
     def read_by_key(self, features: dict[Any, Any]) -> bool:
@@ -67,9 +67,9 @@ class DictRow:
         elif type(value) is int or type(value) is bool or isinstance(value, NUMPY_INTEGERS):
             if not -EXACT <= value <= EXACT:
                 return False
-            number = value
+            number = float(value)
         elif isinstance(value, NUMPY_FLOATS):
-            number = value
+            number = float(value)
         else:
             return False
         self.values[self.spots[k]] = number
@@ -104,7 +104,7 @@ class MixtureRow:
         target: float
         before: cython.Py_ssize_t = cython.cast(cython.Py_ssize_t, self.totals[EXAMPLES])
         if type(label) is float or type(label) is bool or isinstance(label, NUMPY_FLOATS):
-            target = label
+            target = float(label)
         elif type(label) is int:
             if not -EXACT <= label <= EXACT:
                 return None

@@ -57,7 +57,9 @@ class Members:
         self.twins, self.noise = arrays.get("twins", np.zeros((0, size))), arrays.get("noise", np.zeros(0))
         self.size, self.own, self.steps, self.centred = size, own, steps, centred
         self.filters, self.twinned = len(arrays["w"]), len(self.twins)
-        widths = [width for name in ("w", "P", "twins", "table", "sums") if name in arrays for width in arrays[name].shape[1:]]
+        widths = [
+            width for name in ("w", "P", "twins", "table", "sums") if name in arrays for width in arrays[name].shape[1:]
+        ]
         if (
             size < 1
             or not len(arrays["w"]) == len(arrays["P"]) <= own * min(len(arrays["forget"]), len(arrays["ridge"]))

@@ -168,7 +168,7 @@ class Regression:
     def overshoot(self, label: float) -> float:
         """How far the label lies beyond what predictions were clipped to."""
         above = label - self.totals[HIGH] - self.totals[MARGIN_HIGH]
-        return max(max(0.0, above), self.totals[LOW] - self.totals[MARGIN_LOW] - label)
+        return max(0.0, above, self.totals[LOW] - self.totals[MARGIN_LOW] - label)
 
     def widen(self, label: float) -> None:
         """Predictions may pass each end of the label range by the largest step that labels took beyond it.
