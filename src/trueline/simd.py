@@ -11,8 +11,13 @@ Places = NDArray[np.int64]
 
 
 def dot(x: Array, w: Array, n: int) -> float:
-    """x · w over the first n entries: sixteen lanes, joined by halves."""
-    products = x[:n] * w[:n]
+    """x · w over the first n entries."""
+    return in_lanes(x[:n] * w[:n])
+
+
+def in_lanes(products: Array) -> float:
+    """A sum in sixteen lanes, joined by halves."""
+    n = len(products)
     whole = n - n % 16
     lanes = np.zeros(16)
     for block in products[:whole].reshape(-1, 16):
@@ -51,6 +56,11 @@ def row_dot(A: Array, i: int, first: int, w: Array, n: int) -> float:
     return dot(A[i, first:], w[first:], max(n, 0))
 
 
+def weighted_row_dot(A: Array, i: int, w: Array, h: Array, n: int) -> float:
+    """Σ A[i, k] · w_k · h_k over the first n entries."""
+    return in_lanes(A[i, :n] * w[:n] * h[:n])
+
+
 def row_add(A: Array, i: int, first: int, scale: float, w: Array, n: int) -> None:
     """w[first : first + n] += scale · A[i, first : first + n]."""
     add(A[i, first:], scale, w[first:], max(n, 0))
@@ -75,10 +85,10 @@ def symmetric_product(A: Array, k: int, u: Array, out: Array, n: int) -> float:
     return dot(out[k], u, n)
 
 
-def rank_one(A: Array, k: int, v: Array, inflate: float, n: int) -> None:
-    """A_k ← (A_k − v_k v_kᵀ)·inflate, the upper triangle of n × n."""
+def rank_one(A: Array, k: int, v: Array, scale: float, inflate: float, n: int) -> None:
+    """A_k ← (A_k − scale·v_k v_kᵀ)·inflate, the upper triangle of n × n."""
     for i in range(n):
-        A[k, i, i:n] = (A[k, i, i:n] - v[k, i] * v[k, i:n]) * inflate
+        A[k, i, i:n] = (A[k, i, i:n] - scale * v[k, i] * v[k, i:n]) * inflate
 
 
 def tricube_sums(

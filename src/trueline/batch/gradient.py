@@ -69,6 +69,38 @@ def backtrack(
     return None
 
 
+def descend_to(
+    risk: Risk, point: Point, theta: np.ndarray, image: np.ndarray, gradient: np.ndarray | None = None
+) -> Point | None:
+    """The point towards theta with a sufficient decrease of loss and penalty together.
+
+    ``gradient`` saves a pass where that of the parameters that move is known.
+    """
+    direction = theta - point.theta
+    g = risk.gradient(point) if gradient is None else gradient
+    promised = float((g * direction).sum()) + risk.penalty.value(theta) - point.penalty
+    if promised > rounding(point):
+        return None
+    return backtrack(risk, point, direction, image, min(promised, 0.0))
+
+
+def profile_intercept(risk: Risk, point: Point) -> Point:
+    """The point with its intercept at the optimum given the rest: then its slopes sum to 0 without another pass."""
+    if not risk.design.intercept or not risk.penalty.free[-1]:
+        return point
+    for _ in range(20):
+        slope, weight = float(point.slope.sum()), float(point.curvature.sum())
+        if abs(slope) <= 1e-15 * float(np.abs(point.slope).sum()) or not weight > 0.0:
+            return point
+        direction = np.zeros(risk.size)
+        direction[-1] = -slope / weight
+        following = backtrack(risk, point, direction, np.full(risk.design.n, direction[-1]), -slope * slope / weight)
+        if following is None or following.objective > point.objective:
+            return point
+        point = following
+    return point
+
+
 def foreseen(risk: Risk, point: Point, trial: Point, image: np.ndarray, step: float, slope: float) -> bool:
     """Whether slopes show a decrease that the rounding of a long sum of losses hides.
 

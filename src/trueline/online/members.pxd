@@ -21,11 +21,11 @@ cdef class Members:
     cdef double score(self, Py_ssize_t f) noexcept nogil
     cdef double twin_score(self, Py_ssize_t f) noexcept nogil
     cdef double product(self, Py_ssize_t f) noexcept nogil
-    @cython.locals(i=Py_ssize_t, shrink=double)
+    @cython.locals(i=Py_ssize_t)
     cdef void absorb(self, Py_ssize_t f, double curvature, double step, double forget) noexcept nogil
     @cython.locals(i=Py_ssize_t, share=double)
     cdef void pull(self, double[:, ::1] w, Py_ssize_t f, Py_ssize_t j, double delta) noexcept nogil
-    @cython.locals(i=Py_ssize_t, growth=double, root=double)
+    @cython.locals(i=Py_ssize_t, growth=double)
     cdef void strengthen(self, Py_ssize_t f, Py_ssize_t j, double delta) noexcept nogil
     @cython.locals(i=Py_ssize_t, j=Py_ssize_t, unit=double)
     cdef void restart(self, Py_ssize_t f) noexcept nogil

@@ -112,10 +112,7 @@ class Members:
         """One example, after ``product``: w ← w + step·Pu and A ← λA + h·uuᵀ."""
         for i in range(self.size):
             self.w[f, i] += step * self.Pu[f, i]
-        shrink = sqrt(curvature / (forget + curvature * self.q[f]))
-        for i in range(self.size):
-            self.Pu[f, i] *= shrink
-        rank_one(self.P, f, self.Pu, 1.0 / forget, self.size)
+        rank_one(self.P, f, self.Pu, curvature / (forget + curvature * self.q[f]), 1.0 / forget, self.size)
 
     def pull(self, w: Array, f: cython.Py_ssize_t, j: cython.Py_ssize_t, delta: float) -> None:
         """The weights' part of A_jj ← A_jj + δ with Aw unchanged; P is still that of before."""
@@ -128,18 +125,17 @@ class Members:
     def strengthen(self, f: cython.Py_ssize_t, j: cython.Py_ssize_t, delta: float) -> None:
         """A_jj ← A_jj + δ with Aw unchanged: w and P follow by Sherman and Morrison."""
         growth = 1.0 + delta * self.P[f, j, j]
-        root = sqrt(delta / growth)
         self.pull(self.w, f, j, delta)
         for i in range(j):
-            self.Pu[f, i] = self.P[f, i, j] * root
+            self.Pu[f, i] = self.P[f, i, j]
         for i in range(j, self.size):
-            self.Pu[f, i] = self.P[f, j, i] * root
-        rank_one(self.P, f, self.Pu, 1.0, self.size)
+            self.Pu[f, i] = self.P[f, j, i]
+        rank_one(self.P, f, self.Pu, delta / growth, 1.0, self.size)
         # Row j shrinks by the growth, which may be 1e12: by division, for subtraction would lose as many digits.
         for i in range(j):
-            self.P[f, i, j] = self.Pu[f, i] / (root * growth)
+            self.P[f, i, j] = self.Pu[f, i] / growth
         for i in range(j, self.size):
-            self.P[f, j, i] = self.Pu[f, i] / (root * growth)
+            self.P[f, j, i] = self.Pu[f, i] / growth
 
     def restart(self, f: cython.Py_ssize_t) -> None:
         """A filter ruined by rounding begins again from its ridge; its weights stay if they are finite."""
