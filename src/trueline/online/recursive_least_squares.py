@@ -41,7 +41,7 @@ LARGEST: cython.double = HUGE  # beyond, a number is not usable
 @cython.final
 @cython.cclass
 class Recursion:
-    """P = A⁻¹ (its upper triangle), w, and the sums of the bound."""
+    """P = A⁻¹, w, and the sums of the bound."""
 
     def __init__(self, P: np.ndarray, w: np.ndarray, numbers: np.ndarray) -> None:
         size = len(w)
@@ -77,13 +77,23 @@ class Recursion:
             raise ValueError("rows, labels and predictions differ in number")
         if 0 < weights.shape[0] < stop:
             raise ValueError("rows and weights differ in number")
+        reached: cython.Py_ssize_t = stop
         with cython.nogil:
             for i in range(start, stop):
                 if not self.step(
                     i, y[i] if learning else 0.0, weights[i] if weights.shape[0] > 0 else 1.0, learning, out
                 ):
-                    return i
-        return stop
+                    reached = i
+                    break
+            if learning:
+                self.complete()
+        return reached
+
+    def complete(self) -> None:
+        """The lower triangle follows the upper one, on which the steps worked."""
+        for i in range(self.size):
+            for j in range(i):
+                self.P[0, i, j] = self.P[0, j, i]
 
     def step(self, i: cython.Py_ssize_t, y: float, c: float, learning: bool, out: np.ndarray) -> bool:
         """Row i: predict and, when learning, update; False, and nothing learned, where the numbers are not usable."""
@@ -318,8 +328,7 @@ class RecursiveModel:
 
     def to_state(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
         """Every bit of it."""
-        upper = np.triu(self.P)
-        arrays = {"P": upper + np.triu(upper, 1).T, "w": self.w, "numbers": self.numbers}
+        arrays = {"P": self.P, "w": self.w, "numbers": self.numbers}
         if self.sums is not None:
             arrays |= self.sums.to_state()
         return arrays, {
