@@ -22,7 +22,7 @@ SCRIPT = """
 import sys
 import numpy as np
 from trueline import _jit
-from trueline.online.recursive import RecursiveModel
+from trueline.online.recursive_least_squares import RecursiveModel
 
 if sys.argv[1] == "light":
     _jit.start_lightly()

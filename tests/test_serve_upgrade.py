@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
+import json
+import pickle
 import shutil
 import struct
 import threading
 from pathlib import Path
 
 import httpx
+import numpy as np
 import pytest
 from serving import SPEC, Served, journal, rows
 
 from trueline.errors import ModelError
 from trueline.serve import admin
+from trueline.serve.live import Live
 from trueline.serve.service import Service
 from trueline.serve.spec import check
 from trueline.serve.store import Store, connect, digest

@@ -151,7 +151,7 @@ def _inward(value: Any, classes: set[type]) -> Any:
     last = value["part"].rpartition(".")[2]
     places = {f"{c.__module__}.{c.__qualname__}": c for c in known}
     ours = known if value["part"].startswith("trueline.") else classes  # whatever module holds it today
-    made = places.get(value["part"]) or next((c for c in ours if c.__qualname__ == last), None)
+    made: Any = places.get(value["part"]) or next((c for c in ours if c.__qualname__ == last), None)
     if made is None:
         raise ModelError(f"the file uses {value['part']}; hand its class in: load(path, parts=[{last}])", where="parts")
     if value.get("class"):
