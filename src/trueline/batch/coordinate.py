@@ -7,6 +7,7 @@ BLAS and q kept up to date (a column of H a step); with many, only a working set
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 
 import numpy as np
@@ -16,6 +17,7 @@ from .._jit import kernel
 from .gradient import Patience, backtrack, rounding
 from .risk import Point, Risk
 
+FLAT = 1e-14  # of a standardised column: a curvature of rounding
 GRAM_UP_TO = 1000  # parameters up to which the model's matrix is formed, when rows outnumber them
 
 
@@ -80,6 +82,17 @@ def descend_to(
     return backtrack(risk, point, direction, image, min(promised, 0.0))
 
 
+def curved(risk: Risk, H: np.ndarray) -> np.ndarray:
+    """H with the largest curvature of the loss along columns on which no row curves, as beyond the delta of Huber's.
+
+    A model that is flat there has no least value, and its steps would leave such a column where it is.
+    """
+    flat = np.flatnonzero(np.diagonal(H) <= FLAT)
+    if type(risk) is Risk and flat.size and math.isfinite(risk.curvature_bound):
+        H[flat, flat] += risk.curvature_bound * np.append(risk.design.lengths(risk.c) ** 2, 1.0)[flat]
+    return H
+
+
 def by_gram(risk: Risk, start: np.ndarray) -> Iterator[Point]:
     """Every parameter on the formed model."""
     penalty, quadratic = risk.penalty, getattr(risk.loss, "name", "") == "squared"
@@ -92,7 +105,7 @@ def by_gram(risk: Risk, start: np.ndarray) -> Iterator[Point]:
     while True:
         yield point
         if H is None or not quadratic:
-            H = risk.loss_hessian(point)
+            H = curved(risk, risk.loss_hessian(point))
         theta, q = point.theta.copy(), risk.gradient(point).copy()
         descend_gram(H, q, theta, penalty.l1, penalty.l2, penalty.lower, penalty.upper, 1000, 1e-12)
         following = descend_to(risk, point, theta, risk.image(theta - point.theta))
