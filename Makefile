@@ -29,6 +29,7 @@ check: $(VENV)/.test
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	PYTHONPATH=src $(BIN)/lint-imports
+	$(BIN)/python -m pytest tests/test_public_interfaces.py
 
 # A short form of the tests with other kernels of BLAS, threads, locales, homes and Pythons.
 matrix: $(VENV)/.test $(VENV)/.kernels

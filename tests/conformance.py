@@ -10,6 +10,8 @@ from typing import Any
 import numpy as np
 
 from trueline._jit import PLAIN, kernel
+from trueline.objective.loss_interface import Loss, derivatives, evaluate
+from trueline.objective.penalties import Penalty, scaled_conjugate, scaled_prox, scaled_value
 
 SCORES = np.array([-3.1, -1.0, -0.4, 0.0, 0.3, 1.0, 2.7])
 TARGETS = {"real": (-1.5, 0.0, 2.0), "sign": (-1.0, 1.0), "nonnegative": (0.0, 1.0, 3.0), "positive": (0.5, 2.0)}
@@ -69,7 +71,10 @@ def check_loss(loss: Any) -> None:
     """Slope is the derivative, curvature its derivative, the loss is convex, Fenchel–Young holds and is tight."""
     check_part(loss)
     targets = np.array(TARGETS[type(loss).targets])
-    same_compiled(loss_values, (len(SCORES), len(targets), 5), loss, SCORES, targets)
+    if isinstance(loss, Loss):
+        same_derivatives(loss, targets)
+    else:
+        same_compiled(loss_values, (len(SCORES), len(targets), 5), loss, SCORES, targets)
     h = 1e-6
     for y in targets:
         low, high = loss.slope_range(y)
@@ -89,6 +94,22 @@ def check_loss(loss: Any) -> None:
                 assert loss.value(s, y) + loss.conjugate(a, y) >= a * s - 1e-9, "Fenchel–Young"
 
 
+def same_derivatives(loss: Loss, targets: np.ndarray) -> None:
+    """The loop that fills all three derivatives agrees with the methods, and the prox minimises."""
+    scores, y = (a.ravel() for a in np.meshgrid(SCORES, targets))
+    c, slope, curvature = np.linspace(0.5, 1.5, scores.size), np.empty(scores.size), np.empty(scores.size)
+    total = derivatives(loss, scores, y, c, slope, curvature)
+    np.testing.assert_allclose(total, c @ evaluate(loss, "value", scores, y), rtol=1e-13)
+    np.testing.assert_allclose(slope, c * evaluate(loss, "slope", scores, y), rtol=1e-13, atol=1e-15)
+    np.testing.assert_allclose(curvature, c * evaluate(loss, "curvature", scores, y), rtol=1e-13, atol=1e-15)
+    if loss.has("prox"):
+        for step in (0.3, 2.0):
+            best = evaluate(loss, "prox", scores, y, step)
+            least = 0.5 * (best - scores) ** 2 + step * evaluate(loss, "value", best, y)
+            for other in np.linspace(-6.0, 6.0, 241):
+                assert (least <= 0.5 * (other - scores) ** 2 + step * evaluate(loss, "value", other, y) + 1e-12).all()
+
+
 def is_kink(loss: Any, s: float, y: float, h: float) -> bool:
     return abs(loss.curvature(s + 2 * h, y) - loss.curvature(s - 2 * h, y)) > 1e-3
 
@@ -98,7 +119,10 @@ def check_penalty(penalty: Any) -> None:
     check_part(penalty)
     least = 0.0 if type(penalty).__name__ == "GroupL1" else -3.0  # its methods act on the norm of a group
     points = np.linspace(least, 3.0, 13)
-    same_compiled(penalty_values, (len(points), 3), penalty, points)
+    if isinstance(penalty, Penalty):
+        same_sums(penalty, points)
+    else:
+        same_compiled(penalty_values, (len(points), 3), penalty, points)
     grid = np.linspace(5.0 * least / 3.0, 5.0, 2001)
     for w in points:
         v = penalty.prox(w, 0.7, 1.5)
@@ -108,6 +132,19 @@ def check_penalty(penalty: Any) -> None:
             assert penalty.value(w, 1.5) + penalty.conjugate(z, 1.5) >= z * w - 1e-9
             middle = penalty.value(0.5 * (w + z), 1.5)
             assert middle <= 0.5 * (penalty.value(w, 1.5) + penalty.value(z, 1.5)) + 1e-12
+
+
+def same_sums(penalty: Penalty, points: np.ndarray) -> None:
+    """The sums over scaled coefficients are those of the methods."""
+    scale, weights = np.linspace(0.5, 2.0, points.size), np.linspace(1.0, 3.0, points.size)
+    value = sum(penalty.value(w / s, c) for w, s, c in zip(points, scale, weights))
+    conjugate = sum(penalty.conjugate(w * s, c) for w, s, c in zip(points, scale, weights))
+    assert math.isclose(scaled_value(penalty, points, scale, weights), value, rel_tol=1e-13)
+    assert math.isclose(scaled_conjugate(penalty, points, scale, weights), conjugate, rel_tol=1e-13)
+    out = np.empty(points.size)
+    scaled_prox(penalty, points, 0.7, scale, weights, out)
+    prox = [s * penalty.prox(w / s, 0.7 / (s * s), c) for w, s, c in zip(points, scale, weights)]
+    np.testing.assert_allclose(out, prox, rtol=1e-13)
 
 
 def check_geometry(geometry: Any, loss: Any) -> None:

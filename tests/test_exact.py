@@ -14,9 +14,10 @@ from tolerances import correct_digits, with_condition
 
 import trueline as tl
 from trueline import doubled
+from trueline.moments.double_elimination import subtract_outer
 from trueline.onepass import exact
 from trueline.onepass.moments import Moments
-from trueline.onepass.solve import _eliminate, eliminate, factored
+from trueline.onepass.solve import eliminate, factored
 
 
 def solve(X: Any, y: Any, *, intercept: bool = True, digits: int = 60) -> tuple[list[Any], list[Any]]:
@@ -84,21 +85,19 @@ def test_a_block_is_as_exact_as_its_level_promises(level, weighted):
             assert error <= 32 * Fraction(exact.UNITS[level]) * size, (j, k)
 
 
-def test_elimination_compiled_and_plain_agree():
+def test_elimination_takes_the_pivots_row_off_as_doubled_does():
     rng = np.random.default_rng(0)
     A = with_condition(rng, 40, 8, 1e9)
-    H = A.T @ A
-    pair = (H, rng.normal(size=H.shape) * 1e-18)
-    (Lh, _), (Dh, _) = eliminate(pair)[0]
-    first = [H.copy(), pair[1].copy()]
-    second = [H.copy(), pair[1].copy()]
-    column = rng.normal(size=(4, 8))
-    _eliminate(*first, *column)
-    _eliminate.__wrapped__(*second, *column)
-    assert np.array_equal(np.triu(first[0]), np.triu(second[0])) and np.array_equal(
-        np.triu(first[1]), np.triu(second[1])
-    )
+    H, E = A.T @ A, rng.normal(size=(8, 8)) * 1e-18
+    (Lh, _), (Dh, _) = eliminate((H, E))[0]
     assert np.allclose((Lh * Dh) @ Lh.T, H, atol=1e-14)
+    ch, cl = rng.normal(size=8), rng.normal(size=8) * 1e-17
+    wanted = doubled.subtract_product(H[1:, 1:], E[1:, 1:], ch[1:, None], cl[1:, None], H[0, 1:], E[0, 1:])
+    found = H.copy(), E.copy()
+    subtract_outer(*found, 0, ch, cl)
+    upper = np.triu_indices(7)
+    assert all(np.array_equal(got[1:, 1:][upper], want[upper]) for got, want in zip(found, wanted))
+    assert np.array_equal(found[0][0], H[0])
 
 
 def test_inverse_of_a_gram_matrix_that_float64_cannot_factor():

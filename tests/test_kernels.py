@@ -12,9 +12,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 
 import trueline
 from trueline import simd
+from trueline.batch.centred import SparseTable
+from trueline.batch.scaled import ScaledPenalty
 from trueline.echo import sound_walks
 from trueline.moments.active_set_newton import ActiveSet
 from trueline.nonlinear.boosted_stumps import SortedColumns, add_votes
@@ -22,6 +25,10 @@ from trueline.nonlinear.dual_perceptron import Expansion
 from trueline.nonlinear.loess_1d import SortedRows, neighbour_widths
 from trueline.nonlinear.loess_nd import ScatteredRows
 from trueline.parts.kernels import Linear
+from trueline.solvers.coordinate_descent import GramModel
+from trueline.solvers.glm_working_set import QuadraticModel
+from trueline.solvers.sparse_columns import ColumnStore, SparseSlices
+from trueline.solvers.sparse_lasso import SparseSteps
 
 PACKAGE = Path(trueline.__file__).parent
 KERNELS = sorted(path.with_suffix(".py") for path in PACKAGE.rglob("*.pxd") if not path.with_suffix(".h").exists())
@@ -43,6 +50,33 @@ def lasso_digest(width: int) -> str:
     taus = np.abs(c).max() * np.geomspace(0.9, 0.01, 12)
     path = ActiveSet(width, G, c).solve(taus, 0.1 * taus, 1e-10, False)
     return hashlib.sha256(path.tobytes()).hexdigest()
+
+
+def columns_digest(layout: str) -> str:
+    """Steps in the columns of a sparse or dense table: of the lasso, and of a model with curvatures and an intercept."""
+    rng = np.random.default_rng(7)
+    X = np.where(rng.random((30, 12)) < 0.4, rng.normal(size=(30, 12)).round(2), 0.0)
+    X = X if layout == "dense" else sp.csr_matrix(X).asformat(layout)
+    y, h, places = rng.normal(size=30).round(2), rng.random(30).round(2), np.arange(12)
+    store = ColumnStore(X, None if layout == "dense" else SparseSlices(X))
+    model = QuadraticModel(store.columns, store.rooms(places, places), np.zeros(12), rng.normal(size=12).round(2), h)
+    model.give_penalty(ScaledPenalty(*np.full((2, 12), 0.1), np.full(12, -0.3), np.full(12, 9.0)), places)
+    model.standardise(np.full(12, 0.1), np.full(12, 2.0), 0.3, True)
+    model.solve(1e-9, 2, 6)
+    found = [*model.moved()[:2]]
+    if layout != "dense":
+        table = SparseTable(X)
+        steps = SparseSteps(table.slices, places, table, np.ones(30), y)
+        steps.solve(0.4, 0.1, False, 1e-9, 50)
+        found += [np.asarray(steps.b), np.asarray(steps.r)]
+    H = GramModel(
+        np.eye(12) + 0.3,
+        y[:12],
+        np.zeros(12),
+        ScaledPenalty(*np.full((2, 12), 0.1), np.full(12, -9.0), np.full(12, 9.0)),
+    )
+    H.descend(50, 1e-12)
+    return hashlib.sha256(b"".join(np.ascontiguousarray(array).tobytes() for array in [*found, H.theta])).hexdigest()
 
 
 FILTERS = [
@@ -116,6 +150,7 @@ def digests() -> list[str]:
     return (
         [lasso_digest(width) for width in (3, 17, 40)]
         + [digest(degree) for digest in (loess_digest, surface_digest) for degree in (0, 1, 2)]
+        + [columns_digest(layout) for layout in ("csr", "csc", "dense")]
         + [perceptron_digest(budget) for budget in (0, 9)]
         + [stumps_digest()]
         + [filter_digest(method, options) for method, options in FILTERS]

@@ -9,12 +9,13 @@ import pytest
 from scipy import sparse
 from solving import solved
 
-from trueline.batch import coordinate, products, workingset
-from trueline.batch.columns import ColumnStore
-from trueline.batch.methods import solve
+import trueline as tl
+from trueline.batch.methods import coordinate, solve
 from trueline.batch.problem import build
 from trueline.parts.losses import loss as make_loss
 from trueline.parts.penalties import penalty as make_penalty
+from trueline.solvers import glm_working_set, sparse_columns
+from trueline.solvers.sparse_columns import ColumnStore, SparseSlices
 
 
 def test_wide_problems_screen_safely_and_agree_with_a_peer():
@@ -29,11 +30,11 @@ def test_wide_problems_screen_safely_and_agree_with_a_peer():
     part, penalty = make_loss("logistic"), make_penalty("l1", alpha=alpha)
     risk = build(X, y.astype(float), part, penalty, weights=np.full(60, 1 / 60))
     norms, screened = risk.design.lengths(risk.c), []
-    points = coordinate.coordinate(risk, np.zeros(risk.size))
+    points = coordinate(risk, np.zeros(risk.size))
     for _, point in zip(range(15), points):
         value, point.z, *_ = risk.dual(point)
         point.gap = point.objective - value
-        screened.append(workingset.settled(risk, point, norms, 0.25))
+        screened.append(glm_working_set.settled(risk, point, norms, 0.25))
     support = exact.coef != 0.0
     assert 0 < support.sum() < 60 and screened[-1].sum() > 1000
     for settled in screened:
@@ -57,21 +58,22 @@ def test_wide_problems_screen_safely_and_agree_with_a_peer():
 @pytest.mark.parametrize("threads_from", [0, 10**9])
 def test_sparse_products_and_the_column_store(threads_from, monkeypatch):
     """One thread or several, rows or columns: the same products, and the same columns however they were asked for."""
-    monkeypatch.setattr(products, "LONG", threads_from)
+    monkeypatch.setattr(sparse_columns, "LONG", threads_from)
     matrix = sparse.random(83, 57, 0.2, random_state=3, format="csr")
-    X, rng = matrix.toarray(), np.random.default_rng(0)
+    rng = np.random.default_rng(0)
     v, g, c = rng.normal(size=57), rng.normal(size=83), rng.random(83)
-    for table in (matrix, matrix.tocsc()):
-        assert np.allclose(products.times(table, v), X @ v, atol=1e-14)
-        assert np.allclose(products.transposed_times(table, g), g @ X, atol=1e-14)
-        assert np.allclose(products.square_sums(table, c), c @ X**2, atol=1e-14)
-        store = ColumnStore(table, True)
+    for table in (matrix, matrix.tocsc(), matrix.astype(np.float32)):
+        slices = SparseSlices(table)
+        whole = table.toarray().astype(float)
+        assert np.allclose(slices.times(v), whole @ v, atol=1e-14)
+        assert np.allclose(slices.transposed_times(g), g @ whole, atol=1e-14)
+        assert np.allclose(slices.square_sums(c), c @ whole**2, atol=1e-14)
+        store = ColumnStore(table, slices)
         for chosen, along in (([3, 9, 40], [3, 9, 11, 40]), ([11, 5], [5, 11, 56])):
-            rooms = store.rooms(np.array(chosen), np.array(along))
-            for j, room in zip(chosen, rooms, strict=True):
-                column = np.zeros(83)
-                store.columns.add(room, 1.0, column)
-                assert np.array_equal(column, X[:, j])
+            rooms, found = store.rooms(np.array(chosen), np.array(along)), np.empty(len(chosen))
+            for row in range(83):  # products with rows of the identity are the columns themselves
+                store.columns.products(rooms, np.eye(83)[row], found)
+                assert np.array_equal(found, whole[row, chosen])
 
 
 def test_wide_problems_of_every_layout_with_bounds_and_a_penalised_intercept():
@@ -99,3 +101,38 @@ def test_wide_problems_of_every_layout_with_bounds_and_a_penalised_intercept():
     assert used == "coordinate" and outcome.certificate.proven and len(outcome.trace) < 40
     best, _, _ = solve(held, "fista", tol=1e-7, max_iter=50_000)
     assert outcome.certificate.primal <= best.certificate.primal * (1 + 1e-9)
+
+
+def broken_in(matrix, part, place, value):
+    """A copy with one number of its arrays changed."""
+    made = matrix.copy()
+    getattr(made, part)[place] = value
+    return made
+
+
+BREAKS = [("indices", 5, 10**6), ("indices", 0, -3), ("indptr", 4, 10**6), ("indptr", -1, 10**6), ("indptr", 2, -7)]
+
+
+@pytest.mark.parametrize("layout", ["csr", "csc"])
+@pytest.mark.parametrize("fault", BREAKS, ids=str)
+def test_sparse_matrices_whose_indices_point_outside_are_refused(layout, fault):
+    matrix = sparse.random(40, 30, 0.2, random_state=0, format=layout)
+    X, y, labels = broken_in(matrix, *fault), np.arange(40.0), np.arange(40) % 2
+    uses = [
+        lambda: tl.minimize(X, y),
+        lambda: tl.minimize(X, labels, loss="logistic", penalty="l1", alpha=0.01),
+        lambda: tl.lasso_path(X, y),
+        lambda: tl.Lasso(alpha=0.1).fit(X, y),
+        lambda: tl.LassoCV(cv=3).fit(X, y),
+        lambda: tl.LogisticRegression().fit(X, labels),
+        lambda: tl.LinearSVC().fit(X, labels),
+        lambda: tl.GeneralizedRegression("poisson").fit(X, y),
+        lambda: tl.LinearRegression().fit(X, y),
+        lambda: tl.PCA(2).fit(X),
+        lambda: tl.WidrowHoff().partial_fit(X, y),
+        lambda: tl.OnlineRegressor().partial_fit(X, y),
+        lambda: tl.scan(X),
+    ]
+    for use in uses:
+        with pytest.raises(tl.DataError, match="the sparse matrix X is broken"):
+            use()

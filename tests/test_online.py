@@ -80,7 +80,7 @@ def test_a_rate_too_large_voids_the_bound_and_says_what_to_do():
     proof = tl.WidrowHoff(rate=0.2, fit_intercept=False).fit(X, [0.1, 0.2]).certificate_
     assert proof.status is Status.VOID and not proof.proven and proof.bound == np.inf
     assert proof.advice.startswith(
-        "largest ‖x‖ seen is 3.2; with rate 0.2 the bound is void; use rate ≤ 0.097 or normalize"
+        "largest ‖x‖ seen is 3.2; with rate 0.2 the bound is void; use rate ≤ 0.097 or geometry='normalised'"
     )
     assert from_dict(proof.to_dict()).advice == proof.advice
     assert tl.WidrowHoff(rate=0.097, fit_intercept=False).fit(X, [0.1, 0.2]).certificate_.proven

@@ -15,9 +15,9 @@ import trueline as tl
 from trueline.batch.activeset import DenseInner, working_set_path
 from trueline.batch.centred import DenseTable, SparseTable
 from trueline.batch.lasso import LassoProblem, bridged, gaps_of, largest_penalty, penalty_grid, table_of
-from trueline.batch.sparsepath import SparseInner
 from trueline.moments.cholesky_update import CholeskyUpdate
 from trueline.onepass.lasso_gap import LassoGaps
+from trueline.solvers.sparse_lasso import SparseInner
 
 EXAMPLES = settings(max_examples=25, deadline=None)
 
@@ -205,7 +205,7 @@ def test_penalties_far_apart_are_bridged_and_come_back_in_the_order_given():
 
 
 def test_a_large_sparse_support_leaves_newton_for_conjugate_gradients(monkeypatch):
-    import trueline.batch.sparsepath as module
+    import trueline.solvers.sparse_lasso as module
 
     monkeypatch.setattr(module, "SMALL", 20)
     rng = np.random.default_rng(10)

@@ -93,11 +93,15 @@ def nearest(name: str, known: Any) -> str:
 
 def warn_caller(message: str, category: type[Warning]) -> None:
     """A warning that points at the line which called trueline, however deep inside it arose."""
-    import sys
+    import inspect
     import warnings
 
     package = __name__.partition(".")[0]
-    level, frame = 1, sys._getframe()
-    while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] in (package, "sklearn"):
+    level, frame = 1, inspect.currentframe()
+    while (
+        frame is not None
+        and frame.f_back is not None
+        and frame.f_globals.get("__name__", "").partition(".")[0] in (package, "sklearn")
+    ):
         level, frame = level + 1, frame.f_back
     warnings.warn(message, category, stacklevel=level)

@@ -77,37 +77,43 @@ typedef double Four __attribute__((vector_size(32), aligned(8), may_alias));
 typedef long long TwoBits __attribute__((vector_size(16)));
 typedef long long FourBits __attribute__((vector_size(32)));
 
-#define WALKS(name, Register, WIDTH, TARGET)                                                                      \
-    TARGET static double dot_##name(const double* x, const double* w, ptrdiff_t n) {                              \
+// The sum of what TERM gives at each of n places.
+#define SUM(name, Register, WIDTH, TARGET, PARAMETERS, TERM)                                                      \
+    TARGET static double name PARAMETERS {                                                                        \
         enum { N = 8 / WIDTH };                                                                                   \
         Register a[N] = {{0}}, b[N] = {{0}};                                                                      \
         double lane[8];                                                                                           \
         ptrdiff_t j = 0;                                                                                          \
         for (; j + 16 <= n; j += 16)                                                                              \
             for (int k = 0; k < N; ++k) {                                                                         \
-                a[k] += *(const Register*)(x + j + k * WIDTH) * *(const Register*)(w + j + k * WIDTH);            \
-                b[k] += *(const Register*)(x + j + 8 + k * WIDTH) * *(const Register*)(w + j + 8 + k * WIDTH);    \
+                a[k] += TERM(Register, j + k * WIDTH);                                                            \
+                b[k] += TERM(Register, j + 8 + k * WIDTH);                                                        \
             }                                                                                                     \
         if (n & 8) {                                                                                              \
-            for (int k = 0; k < N; ++k)                                                                           \
-                a[k] += *(const Register*)(x + j + k * WIDTH) * *(const Register*)(w + j + k * WIDTH);            \
+            for (int k = 0; k < N; ++k) a[k] += TERM(Register, j + k * WIDTH);                                    \
             j += 8;                                                                                               \
         }                                                                                                         \
         for (int k = 0; k < N; ++k) *(Register*)(lane + k * WIDTH) = a[k] + b[k];                                 \
         Two low = *(const Two*)lane + *(const Two*)(lane + 4), high = *(const Two*)(lane + 2) + *(const Two*)(lane + 6); \
         if (n & 4) {                                                                                              \
-            low += *(const Two*)(x + j) * *(const Two*)(w + j);                                                   \
-            high += *(const Two*)(x + j + 2) * *(const Two*)(w + j + 2);                                          \
+            low += TERM(Two, j);                                                                                  \
+            high += TERM(Two, j + 2);                                                                             \
             j += 4;                                                                                               \
         }                                                                                                         \
         low += high;                                                                                              \
         if (n & 2) {                                                                                              \
-            low += *(const Two*)(x + j) * *(const Two*)(w + j);                                                   \
+            low += TERM(Two, j);                                                                                  \
             j += 2;                                                                                               \
         }                                                                                                         \
         double sum = low[0] + low[1];                                                                             \
-        return n & 1 ? sum + x[j] * w[j] : sum;                                                                   \
-    }                                                                                                             \
+        return n & 1 ? sum + TERM(double, j) : sum;                                                               \
+    }
+#define OF_TWO(T, j) (*(const T*)(x + (j)) * *(const T*)(w + (j)))
+#define OF_THREE(T, j) (*(const T*)(x + (j)) * *(const T*)(w + (j)) * *(const T*)(h + (j)))
+
+#define WALKS(name, Register, WIDTH, TARGET)                                                                      \
+    SUM(dot_##name, Register, WIDTH, TARGET, (const double* x, const double* w, ptrdiff_t n), OF_TWO)             \
+    SUM(weighted_dot_##name, Register, WIDTH, TARGET, (const double* x, const double* w, const double* h, ptrdiff_t n), OF_THREE) \
     TARGET static void add_##name(const double* x, double scale, double* w, ptrdiff_t n) {                        \
         ptrdiff_t j = 0;                                                                                          \
         for (; j + WIDTH <= n; j += WIDTH) {                                                                      \
@@ -134,23 +140,28 @@ WALKS(base, Two, 2, )
 #else  // any C compiler: the same lanes, one number at a time
 #define ALWAYS static inline
 #define PREFETCH(address)
-static double dot_base(const double* x, const double* w, ptrdiff_t n) {
-    double lane[16] = {0};
-    ptrdiff_t j = 0;
-    for (; j + 16 <= n; j += 16)
-        for (int k = 0; k < 16; ++k) lane[k] += x[j + k] * w[j + k];
-    for (int size = 8; size; size /= 2) {  // what joins at 8 does so before its halves are added
-        if (size == 8) {
-            if (n & 8) for (int k = 0; k < 8; ++k) lane[k] += x[j + k] * w[j + k];
-            for (int k = 0; k < 8; ++k) lane[k] += lane[k + 8];
-        } else {
-            for (int k = 0; k < size; ++k) lane[k] += lane[k + size];
-            if (n & size) for (int k = 0; k < size; ++k) lane[k] += x[j + k] * w[j + k];
-        }
-        if (n & size) j += size;
+#define SUM(name, PARAMETERS, TERM)                                                                               \
+    static double name PARAMETERS {                                                                               \
+        double lane[16] = {0};                                                                                    \
+        ptrdiff_t j = 0;                                                                                          \
+        for (; j + 16 <= n; j += 16)                                                                              \
+            for (int k = 0; k < 16; ++k) lane[k] += TERM(j + k);                                                  \
+        for (int size = 8; size; size /= 2) { /* what joins at 8 does so before its halves are added */           \
+            if (size == 8) {                                                                                      \
+                if (n & 8) for (int k = 0; k < 8; ++k) lane[k] += TERM(j + k);                                    \
+                for (int k = 0; k < 8; ++k) lane[k] += lane[k + 8];                                               \
+            } else {                                                                                              \
+                for (int k = 0; k < size; ++k) lane[k] += lane[k + size];                                         \
+                if (n & size) for (int k = 0; k < size; ++k) lane[k] += TERM(j + k);                              \
+            }                                                                                                     \
+            if (n & size) j += size;                                                                              \
+        }                                                                                                         \
+        return lane[0];                                                                                           \
     }
-    return lane[0];
-}
+#define OF_TWO(j) (x[j] * w[j])
+#define OF_THREE(j) (x[j] * w[j] * h[j])
+SUM(dot_base, (const double* x, const double* w, ptrdiff_t n), OF_TWO)
+SUM(weighted_dot_base, (const double* x, const double* w, const double* h, ptrdiff_t n), OF_THREE)
 static void add_base(const double* x, double scale, double* w, ptrdiff_t n) {
     for (ptrdiff_t j = 0; j < n; ++j) w[j] += scale * x[j];
 }
@@ -174,11 +185,12 @@ static void curve_sums_base(const double* x, const double* y, const double* w, d
 
 static struct {
     double (*dot)(const double* x, const double* w, ptrdiff_t n);
+    double (*weighted_dot)(const double* x, const double* w, const double* h, ptrdiff_t n);
     void (*add)(const double* x, double scale, double* w, ptrdiff_t n);
     void (*tricube_sums)(const double* x, const double* y, const double* g, double q, double h, ptrdiff_t n, double* w, double* sums);
     void (*line_sums)(const double* x, const double* y, const double* w, double q, double inverse, ptrdiff_t n, double* sums);
     void (*curve_sums)(const double* x, const double* y, const double* w, double q, double inverse, ptrdiff_t n, double* sums);
-} walks = {dot_base, add_base, tricube_sums_base, line_sums_base, curve_sums_base};
+} walks = {dot_base, weighted_dot_base, add_base, tricube_sums_base, line_sums_base, curve_sums_base};
 
 #if defined(__GNUC__) && defined(__x86_64__)
 #include <cpuid.h>
@@ -192,6 +204,7 @@ static int has_avx2(void) {  // __builtin_cpu_supports does not link with zig
 __attribute__((constructor)) static void choose_walks(void) {
     if (!has_avx2()) return;
     walks.dot = dot_avx2;
+    walks.weighted_dot = weighted_dot_avx2;
     walks.add = add_avx2;
     walks.tricube_sums = tricube_sums_avx2;
     walks.line_sums = line_sums_avx2;

@@ -3,6 +3,7 @@ from libc.stdint cimport int32_t
 
 cdef extern from "simd.h" nogil:
     double dot_ "walks.dot"(const double* x, const double* w, Py_ssize_t n) noexcept
+    double weighted_dot_ "walks.weighted_dot"(const double* x, const double* w, const double* h, Py_ssize_t n) noexcept
     void add_ "walks.add"(const double* x, double scale, double* w, Py_ssize_t n) noexcept
     double gathered_dot_ "gathered_dot"(const double* values, const int32_t* indices, Py_ssize_t n, const double* w) noexcept
     void tricube_sums_ "walks.tricube_sums"(const double* x, const double* y, const double* g, double q, double h, Py_ssize_t n, double* w, double* sums) noexcept
@@ -21,6 +22,9 @@ cdef inline double gathered_dot(const double[::1] values, const int32_t[::1] ind
 
 cdef inline double row_dot(const double[:, ::1] A, Py_ssize_t i, Py_ssize_t first, const double[::1] w, Py_ssize_t n) noexcept nogil:
     return dot_(&A[i, first], &w[first], n) if n > 0 else 0.0
+
+cdef inline double weighted_row_dot(const double[:, ::1] A, Py_ssize_t i, const double[::1] w, const double[::1] h, Py_ssize_t n) noexcept nogil:
+    return weighted_dot_(&A[i, 0], &w[0], &h[0], n) if n > 0 else 0.0
 
 cdef inline void row_add(const double[:, ::1] A, Py_ssize_t i, Py_ssize_t first, double scale, double[::1] w, Py_ssize_t n) noexcept nogil:
     if n > 0:

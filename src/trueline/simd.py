@@ -11,8 +11,13 @@ Places = NDArray[np.int64]
 
 
 def dot(x: Array, w: Array, n: int) -> float:
-    """x · w over the first n entries: sixteen lanes, joined by halves."""
-    products = x[:n] * w[:n]
+    """x · w over the first n entries."""
+    return in_lanes(x[:n] * w[:n])
+
+
+def in_lanes(products: Array) -> float:
+    """A sum in sixteen lanes, joined by halves."""
+    n = len(products)
     whole = n - n % 16
     lanes = np.zeros(16)
     for block in products[:whole].reshape(-1, 16):
@@ -49,6 +54,11 @@ def gathered_dot(values: Array, indices: Any, first: int, last: int, w: Array) -
 def row_dot(A: Array, i: int, first: int, w: Array, n: int) -> float:
     """A[i, first : first + n] · w[first : first + n]."""
     return dot(A[i, first:], w[first:], max(n, 0))
+
+
+def weighted_row_dot(A: Array, i: int, w: Array, h: Array, n: int) -> float:
+    """Σ A[i, k] · w_k · h_k over the first n entries."""
+    return in_lanes(A[i, :n] * w[:n] * h[:n])
 
 
 def row_add(A: Array, i: int, first: int, scale: float, w: Array, n: int) -> None:

@@ -1,8 +1,8 @@
-"""How many threads trueline may use: one setting, honoured by BLAS, Polars' readers and our own pools.
+"""How many threads trueline may use: one setting, honoured by BLAS and our own pools.
 
 ``TRUELINE_THREADS`` or :func:`set_threads` sets it for the process; ``with limit(n)`` for a block.
-Kernels release the GIL and are spread over a thread pool here: Numba's own pools are never started,
-since they fight with BLAS's.
+Polars' readers have a setting of their own, ``POLARS_MAX_THREADS``, which it reads when it is imported. Kernels release
+the GIL and are spread over a thread pool here.
 """
 
 from __future__ import annotations

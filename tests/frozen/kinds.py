@@ -119,6 +119,7 @@ class Fit(Case):
     exports: str = ""
     load: bool = False
     evaluate: bool = False
+    unique: bool = True  # whether there is one optimum: of several, which is found is not frozen, only what it predicts
 
     def run(self, table: Table) -> Iterator[tuple[str, Any]]:
         model = table.folder / "model.tl"
@@ -130,7 +131,8 @@ class Fit(Case):
         if code:
             yield "error", reading.command_error(text)
             return
-        yield from reading.fit_result(text).items()
+        result = reading.fit_result(text)
+        yield from ((name, value) for name, value in result.items() if self.unique or name != "coefficients")
         data = table.folder / (self.predict or self.data)
         if self.predict is not None:
             yield from _predict(model, data, self.predict_options)

@@ -39,6 +39,8 @@ class OtherProcessor:
             values = np.where(exact, values, np.nextafter(values, to))
             return float(values) if self.module is math else values[()]
 
+        if hasattr(function, "reduce"):
+            other.reduce = self.moved(function.reduce)
         return other
 
 

@@ -12,8 +12,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from .. import dense
-from .coordinate import curved, descend_to, profile_intercept
-from .gradient import Patience
+from .gradient import Patience, curved, descend_to, profile_intercept
 from .risk import Point, Risk
 from .scaled import ScaledPenalty
 

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from ..solvers.sparse_columns import SparseSlices
 from ..threads import get_threads, spread
 
 STRIP = 256  # columns of a float32 table that are widened together
@@ -134,6 +135,7 @@ class SparseTable(Centred):
             scaled = Z.data * np.sqrt(weights)[Z.indices]
             Z = type(Z)((scaled, Z.indices, Z.indptr), shape=Z.shape)
         self.X = Z
+        self.slices = SparseSlices(Z)
         self.stored = int(Z.nnz)
         super().__init__(Z.shape, weights, intercept)
 

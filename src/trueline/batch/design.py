@@ -18,7 +18,7 @@ import numpy as np
 
 from .. import threads
 from ..doubled import two_prod
-from .products import square_sums, times, transposed_times
+from ..solvers.sparse_columns import SparseSlices
 
 BLOCK = 4096
 EXACT_UP_TO = 65_536  # rows; beyond, shift and scale come from a sample
@@ -84,6 +84,7 @@ class Design:
     ) -> None:
         self.sparse = is_sparse(X)
         self.X = X
+        self.slices = SparseSlices(X) if self.sparse else None
         self.n, self.d = X.shape
         self.intercept = intercept
         self.size = self.d + int(intercept)
@@ -104,9 +105,9 @@ class Design:
                     self.scale[inside] = np.sqrt(np.mean(self.scale[inside] ** 2))
 
     def _measure(self, weights: np.ndarray, centre: bool) -> None:
-        if self.sparse:
+        if self.slices is not None:
             # Sparse columns are not shifted, so their scale is the root mean square.
-            self.scale = self._root_mean_square = np.sqrt(square_sums(self.X, weights))
+            self.scale = self._root_mean_square = np.sqrt(self.slices.square_sums(weights))
         else:
             rows = slice(None) if self.n <= EXACT_UP_TO else spread_rows(self.n, 16_384)
             sample, c = self.X[rows], weights[rows]
@@ -251,8 +252,8 @@ class Design:
         """‖x̃_j‖ of each column in the rows' weights, exactly."""
         if self._root_mean_square is not None:
             return self._root_mean_square / self.scale
-        if self.sparse:
-            return np.sqrt(square_sums(self.X, c)) / self.scale
+        if self.slices is not None:
+            return np.sqrt(self.slices.square_sums(c)) / self.scale
         second = np.zeros(self.d)
         step = max(16, 1_000_000 // self.d)
         for start in range(0, self.n, step):
@@ -273,8 +274,8 @@ class Design:
         return out
 
     def _times(self, v: np.ndarray) -> np.ndarray:
-        if self.sparse:
-            return times(self.X, v) if v.any() else np.zeros(self.n)
+        if self.slices is not None:
+            return self.slices.times(v) if v.any() else np.zeros(self.n)
         if self.X.dtype == np.float64:
             return np.asarray(self.X @ v, dtype=float)
         out = np.empty(self.n)
@@ -283,8 +284,8 @@ class Design:
         return out
 
     def _transposed_times(self, g: np.ndarray) -> np.ndarray:
-        if self.sparse:
-            return transposed_times(self.X, g)
+        if self.slices is not None:
+            return self.slices.transposed_times(g)
         if self.X.dtype == np.float64:
             return g @ self.X
         out = np.zeros(self.d)

@@ -16,6 +16,7 @@ import numpy as np
 from ..errors import UsageError, nearest
 from .risk import Point, Risk
 
+FLAT = 1e-14  # of a standardised column: a curvature of rounding
 SEARCHES = ("backtracking", "exact", "constant")
 
 
@@ -67,6 +68,49 @@ def backtrack(
             return trial
         step *= 0.5
     return None
+
+
+def curved(risk: Risk, H: np.ndarray) -> np.ndarray:
+    """H with the largest curvature of the loss along columns on which no row curves, as beyond the delta of Huber's.
+
+    A model that is flat there has no least value, and its steps would leave such a column where it is.
+    """
+    flat = np.flatnonzero(np.diagonal(H) <= FLAT)
+    if type(risk) is Risk and flat.size and math.isfinite(risk.curvature_bound):
+        H[flat, flat] += risk.curvature_bound * np.append(risk.design.lengths(risk.c) ** 2, 1.0)[flat]
+    return H
+
+
+def descend_to(
+    risk: Risk, point: Point, theta: np.ndarray, image: np.ndarray, gradient: np.ndarray | None = None
+) -> Point | None:
+    """The point towards theta with a sufficient decrease of loss and penalty together.
+
+    ``gradient`` saves a pass where that of the parameters that move is known.
+    """
+    direction = theta - point.theta
+    g = risk.gradient(point) if gradient is None else gradient
+    promised = float((g * direction).sum()) + risk.penalty.value(theta) - point.penalty
+    if promised > rounding(point):
+        return None
+    return backtrack(risk, point, direction, image, min(promised, 0.0))
+
+
+def profile_intercept(risk: Risk, point: Point) -> Point:
+    """The point with its intercept at the optimum given the rest: then its slopes sum to 0 without another pass."""
+    if not risk.design.intercept or not risk.penalty.free[-1]:
+        return point
+    for _ in range(20):
+        slope, weight = float(point.slope.sum()), float(point.curvature.sum())
+        if abs(slope) <= 1e-15 * float(np.abs(point.slope).sum()) or not weight > 0.0:
+            return point
+        direction = np.zeros(risk.size)
+        direction[-1] = -slope / weight
+        following = backtrack(risk, point, direction, np.full(risk.design.n, direction[-1]), -slope * slope / weight)
+        if following is None or following.objective > point.objective:
+            return point
+        point = following
+    return point
 
 
 def foreseen(risk: Risk, point: Point, trial: Point, image: np.ndarray, step: float, slope: float) -> bool:

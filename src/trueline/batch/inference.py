@@ -21,7 +21,7 @@ import numpy as np
 from .. import dense
 from ..errors import DataError
 from ..onepass.solve import eliminate
-from .coordinate import profile_intercept
+from .gradient import profile_intercept
 from .risk import Point, Risk
 
 # V(μ) = μ^power of the losses with a dispersion; the squared loss has mean = score.

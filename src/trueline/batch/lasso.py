@@ -24,9 +24,9 @@ from .. import dense
 from ..certificates.certificate import Assumption
 from ..certificates.optimality import GapCertificate, gap_certificate
 from ..onepass.lasso_gap import LassoGaps, elastic_gaps, summing_error
+from ..solvers.sparse_lasso import ROUNDS, SparseInner
 from .activeset import DenseInner, Path, extreme, gram_path, row_sums, working_set_path
 from .centred import Centred, DenseTable, SparseTable
-from .sparsepath import ROUNDS, SparseInner
 
 GRAM_COLUMNS = 2000
 FEW = 200  # columns up to which a Gram matrix of enough rows is always worth having

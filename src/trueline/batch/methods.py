@@ -16,7 +16,9 @@ import numpy as np
 from ..certificates.certificate import Status
 from ..errors import UsageError, nearest
 from ..parts.penalties import L1, L2, Box, ElasticNet, GroupL1, NonNegative, Nothing
-from . import closed, coordinate, dualcoordinate, gradient, interior, newton, orthant, proximal
+from ..solvers.coordinate_descent import by_gram
+from ..solvers.glm_working_set import by_columns
+from . import closed, dualcoordinate, gradient, interior, newton, orthant, proximal
 from .blocks import block
 from .design import Design
 from .reference import LOG_MEAN
@@ -39,12 +41,19 @@ class Method:
     options: tuple[str, ...] = ("start",)
 
 
+def coordinate(risk: Risk, start: np.ndarray) -> Iterator[Point]:
+    """Coordinate descent with the route that suits the shape."""
+    gram = type(risk) is not Risk or (risk.size <= GRAM_UP_TO and risk.size <= risk.design.n)
+    return by_gram(risk, start) if gram else by_columns(risk, start)
+
+
+GRAM_UP_TO = 1000  # parameters up to which the model's matrix is formed, when rows outnumber them
 SEARCHED = ("start", "step", "rate")
 METHODS: dict[str, Method] = {
     "gradient": Method(gradient.gradient, ("differentiable", "smooth penalty"), 5000, 5, SEARCHED),
     "newton": Method(newton.newton, ("curvature", "smooth penalty"), 100, 1, (*SEARCHED, "decrement")),
     "irls": Method(newton.irls, ("curvature", "smooth penalty", "matrix"), 100, 1, (*SEARCHED, "decrement")),
-    "coordinate": Method(coordinate.coordinate, ("coordinates",), 1000),
+    "coordinate": Method(coordinate, ("coordinates",), 1000),
     "block": Method(block, ("curvature", "known penalty"), 2000),
     "fista": Method(proximal.fista, ("differentiable",), 10_000, 10),
     "sparsa": Method(proximal.sparsa, ("differentiable",), 10_000, 10),

@@ -6,13 +6,13 @@ from typing import Any
 
 import numpy as np
 
-from ..data.refusals import refuse_values
+from ..data.refusals import refuse_broken_sparse, refuse_values
 from ..data.rounding import refuse_integers, refuse_masked
 from ..errors import DataError, UsageError
 from ..parts.residuals import Absolute, EpsilonInsensitive, Huber, Power, Quantile, Squared
+from ..solvers.sparse_columns import canonical
 from .design import Design, is_sparse
 from .methods import make_penalty
-from .products import canonical
 from .risk import Risk
 
 RESIDUAL = (Squared, Absolute, Huber, Quantile, EpsilonInsensitive, Power)  # losses of target less score alone
@@ -24,6 +24,7 @@ def as_matrix(X: Any, *, checked: bool = False) -> Any:
     ``checked`` says that somebody has looked for NaN and infinity already.
     """
     refuse_masked(X, "X")
+    refuse_broken_sparse(X)
     refuse_integers(X, (), "X")
     if is_sparse(X):
         X = X if X.format in ("csr", "csc") else X.tocsr()

@@ -19,7 +19,6 @@ from ..modelfile import Array, under
 from ..nonlinear import loess_nd as k_d
 from ..nonlinear.loess_1d import SortedRows, neighbour_widths
 from ..nonlinear.loess_nd import Cells, ScatteredRows, distances_to
-from ..onepass.distributions import t_quantile
 from ..threads import get_threads, spread
 
 ARRAYS = ("Z", "y", "case", "robust", "unit", "fitted", "nodes", "knots")
@@ -207,7 +206,9 @@ class LocalModel:
                 "spread by; take a wider fraction or bandwidth",
                 where="interval",
             )
-        return found[:, 0], t_quantile(level, self.left) * self.sigma * np.sqrt(variance)
+        from scipy.special import stdtrit
+
+        return found[:, 0], stdtrit(self.left, 0.5 + 0.5 * level) * self.sigma * np.sqrt(variance)
 
     def to_state(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
         arrays = {name: np.asarray(getattr(self, name)) for name in (*ARRAYS, *LATER)}

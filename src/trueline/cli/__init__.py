@@ -7,11 +7,9 @@ standard output, messages and progress to standard error. Exit codes: 0 ok, 1 fa
 
 from __future__ import annotations
 
-import atexit
 import io
 import os
 import sys
-import threading
 import warnings
 from collections.abc import Sequence
 
@@ -27,16 +25,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """
     if argv is None:
         _encode_output()
-    code = _run(argv)
-    threads = threading.enumerate()
-    if argv is None and (len(threads) == 1 or any(thread.daemon for thread in threads)):
-        # Taking Python apart is a tenth of a short command; and if a reader still waits for standard input, whose lock it
-        # holds, Python would abort on it.
-        atexit._run_exitfuncs()
-        sys.stdout.flush()
-        sys.stderr.flush()
-        os._exit(code)
-    return code
+    return _run(argv)
 
 
 def _encode_output() -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import math
-import os
 import sys
 from collections.abc import Iterator
 from typing import Annotated, Any
@@ -103,7 +102,6 @@ def stream(
 
     trueline stream day1.vw --learner widrow-hoff --rate 0.01
     """
-    start_numpy()
     from .blocks import text_form
     from .counting import final_row
     from .output import check_apart, check_place
@@ -152,16 +150,6 @@ def stream(
     printer.final(final, state, save, asked.notes)
     if report is not None:
         _report(state, final, data, report)
-
-
-def start_numpy() -> None:
-    """Import NumPy with one thread for its BLAS, which a stream hardly uses: starting more takes as long as all the rest."""
-    name = "OPENBLAS_NUM_THREADS"
-    if "numpy" not in sys.modules and name not in os.environ:
-        os.environ[name] = "1"
-        import numpy  # noqa: F401
-
-        del os.environ[name]
 
 
 def _report(state: Any, final: dict[str, Any], data: list[str], report: str) -> None:

@@ -17,7 +17,7 @@ from .blocks import Block, Columns
 from .choice import check_formula_options, choose, has_intercept, one_of, others, parsed, target_of, text_of
 from .columns import as_numbers, check_levels, codes, kind_of, numbers, refuse_identifier
 from .copies import Copies
-from .folds import FoldRule, compile_for, hash_of_columns
+from .folds import FoldRule, hash_of_columns
 from .read import Source, open_source
 from .refusals import missing_value, ragged, refuse_infinite, refuse_undefined
 from .schema import MISSING_POLICIES, UNSEEN_POLICIES, Column, Schema
@@ -147,8 +147,6 @@ class Encoder:
         hashed = self.rule is None or (self.rule.group is None and not self.rule.blocks)
         plain = not self._levels and self.formula is None and weights is None
         self._apart = apart and hashed and plain and self._given_target.kind != "category"
-        if self._apart and self.rule is not None:
-            compile_for((self.source.rows or 0) * len(needed))
         self._row = 0
         self._kept = 0
         self._weight_total = 0.0

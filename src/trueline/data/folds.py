@@ -12,28 +12,22 @@ from __future__ import annotations
 
 import hashlib
 import math
-import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .._jit import PLAIN, kernel
 from ..errors import UsageError
 from .columns import codes, texts
 from .copies import MOST, Copies
+from .row_hash import add_column, add_rows
 
 if TYPE_CHECKING:
     import polars as pl
 
 MISSING = "\0missing"
-_HALF = np.uint64(32)
-_CACHED = 1 << 16  # numbers whose scratch copy stays in the cache
-_SCRATCH = 1 << 12  # numbers of one column of which a few copies do
-_REPAID = 1 << 28  # numbers whose hashing takes longer than loading Numba
-_LOADED = 1 << 24  # … than loading what was compiled before
+_CACHED = 1 << 13  # rows whose sums stay in the cache
 UNEQUAL = 1.5  # times its share of the rows: a fold that is larger is spoken of
-_compiled = False
 
 
 def digest(text: str) -> int:
@@ -49,28 +43,9 @@ def multiplier(name: str, seed: int) -> np.uint64:
 def number_hash(array: np.ndarray, names: Sequence[str], seed: int) -> np.ndarray:
     """The sum over the columns of a float64 array (which must not hold −0.0, nor NaN)."""
     factors = np.array([multiplier(name, seed) for name in names], dtype=np.uint64)
-    bits = array.view(np.uint64)
     total = np.zeros(len(array), dtype=np.uint64)
-    if "numba" in sys.modules and not PLAIN and array.size > _CACHED:
-        _row_sums(bits, factors, total)
-        return total
-    step = max(64, _CACHED // max(1, len(factors)))
-    for start in range(0, len(array) if len(factors) else 0, step):
-        part = bits[start : start + step]
-        folded = part >> _HALF
-        folded ^= part
-        np.matmul(folded, factors, out=total[start : start + step])
+    add_rows(np.ascontiguousarray(array).view(np.uint64), factors, total)
     return total
-
-
-@kernel
-def _row_sums(bits: np.ndarray, factors: np.ndarray, total: np.ndarray) -> None:
-    for i in range(bits.shape[0]):
-        row = np.uint64(0)
-        for j in range(bits.shape[1]):
-            b = bits[i, j]
-            row += (b ^ (b >> np.uint64(32))) * factors[j]
-        total[i] = row
 
 
 def level_hash(codes: np.ndarray, levels: Sequence[str], name: str, seed: int) -> np.ndarray:
@@ -94,106 +69,18 @@ def fold_of(total: np.ndarray, folds: int) -> np.ndarray:
     return (((h >> np.uint64(32)) * np.uint64(folds)) >> np.uint64(32)).astype(np.int64)
 
 
-def compiled() -> bool:
-    """Whether compiled code can be had for nothing: Numba itself costs half a second and 100 MB."""
-    return not PLAIN and (_compiled or "numba" in sys.modules)
-
-
-def compile_for(numbers: int) -> None:
-    """Have compiled code where so many numbers repay it: what an earlier process left, or else Numba's."""
-    global _compiled
-    if PLAIN or numbers < _LOADED or compiled():
-        return
-    few, total = bits_of(np.zeros(1)), np.zeros(1, np.uint64)
-    calls: list[tuple[Any, ...]] = [
-        (_add_columns, few, few, few, few, np.zeros(4, np.uint64), 0, total),
-        (stir, total, few),
-    ]
-    # Both are looked for before Numba is there: what was looked for is left for the next process.
-    ready = [item.ready(*arguments) is not None for item, *arguments in calls]
-    if numbers >= _REPAID or all(ready):
-        for item, *arguments in calls:
-            item(*arguments)
-        _compiled = True
-
-
-def bits_of(column: np.ndarray) -> np.ndarray:
-    """Of float64 numbers; never to be written to, so that one compiled kernel serves all."""
-    made = column.view(np.uint64)
-    made.flags.writeable = False
-    return made
-
-
-@kernel(light=True)
-def _add_columns(a, b, c, d, factors, first, total):
-    """Add four columns' shares of the hash; how many of their numbers are not finite."""
-    odd = 0
-    for i in range(len(total)):
-        odd += _odd(a[i]) + _odd(b[i]) + _odd(c[i]) + _odd(d[i])
-        total[i] += (
-            _folded(a[i]) * factors[first]
-            + _folded(b[i]) * factors[first + 1]
-            + _folded(c[i]) * factors[first + 2]
-            + _folded(d[i]) * factors[first + 3]
-        )
-    return odd
-
-
-@kernel(light=True)
-def stir(h, bits):
-    """Mix a column's bits into the rows' hashes, in their order."""
-    for i in range(len(h)):
-        b = np.uint64(0) if bits[i] == np.uint64(0x8000000000000000) else bits[i]  # −0.0 and 0.0 are one value
-        mixed = (h[i] ^ b) * np.uint64(0xBF58476D1CE4E5B9)
-        h[i] = mixed ^ (mixed >> np.uint64(29))
-
-
-@kernel
-def _odd(b):
-    """1 for the bits of a NaN or an infinity."""
-    return 1 if (b & np.uint64(0x7FF0000000000000)) == np.uint64(0x7FF0000000000000) else 0
-
-
-@kernel
-def _folded(b):
-    """The upper half xored into the lower; −0.0 and 0.0 are one value."""
-    b = np.uint64(0) if b == np.uint64(0x8000000000000000) else b
-    return b ^ (b >> np.uint64(32))
-
-
-def _add_column_arrays(bits: np.ndarray, factor: np.uint64, total: np.ndarray) -> bool:
-    plain = bits.view(np.float64) + 0.0  # −0.0 becomes 0.0
-    if not np.isfinite(plain.sum()):
-        return False
-    bits = plain.view(np.uint64)
-    folded = bits >> _HALF
-    folded ^= bits
-    folded *= factor
-    total += folded
-    return True
-
-
 def hash_of_columns(columns: Sequence[np.ndarray], names: Sequence[str], seed: int) -> np.ndarray | None:
-    """The sums for columns that lie apart; None if there is a NaN, infinity or overflow.
+    """The sums for columns that lie apart; None if there is a NaN or an infinity.
 
     The sums stay in the cache while one column after another is read.
     """
     total = np.zeros(len(columns[0]), np.uint64)
-    factors = [multiplier(name, seed) for name in names]
-    if compiled():
-        bits = [bits_of(column) for column in columns]
-        bits += bits[:1] * (-len(bits) % 4)  # times 0
-        multipliers = np.zeros(len(bits), np.uint64)
-        multipliers[: len(factors)] = factors
-        # Four at once, so that the sums are fetched and stored less often.
-        fours = (bits[k : k + 4] for k in range(0, len(bits), 4))
-        odd = [_add_columns(a, b, c, d, multipliers, 4 * k, total) for k, (a, b, c, d) in enumerate(fours)]
-        return None if any(odd) else total
-    for start in range(0, len(total), _SCRATCH):
-        part = slice(start, start + _SCRATCH)
-        for column, factor in zip(columns, factors):
-            if not _add_column_arrays(column[part].view(np.uint64), factor, total[part]):
-                return None
+    factors = [int(multiplier(name, seed)) for name in names]
+    bits = [np.ascontiguousarray(column).view(np.uint64) for column in columns]
+    for start in range(0, len(total), _CACHED):
+        part = slice(start, start + _CACHED)
+        if not all(add_column(column[part], factor, total[part]) for column, factor in zip(bits, factors)):
+            return None
     return total
 
 

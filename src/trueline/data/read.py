@@ -10,7 +10,6 @@ from __future__ import annotations
 import copy
 import itertools
 import os
-import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -23,8 +22,6 @@ from .tables import BLOCK_BYTES, BLOCK_ROWS, is_columns, table_of
 
 if TYPE_CHECKING:
     import polars as pl
-
-_COLUMN_BYTES = 1 << 18  # smaller pieces of memory are used again by the thread that freed them
 
 
 class Source:
@@ -285,7 +282,6 @@ def open_source(
 
 
 def _open(source: Any, block_rows: int | None, told: files.Delimited) -> Source:
-    _before_polars()
     if isinstance(source, (str, os.PathLike)):
         return _open_path(os.fspath(source), block_rows, told)
     if isinstance(source, (list, tuple)) and source and all(isinstance(item, (str, os.PathLike)) for item in source):
@@ -395,17 +391,3 @@ def _open_files(paths: list[str], block_rows: int | None, told: files.Delimited)
         with opened._refusals():
             opened.rows = sum(int(scan.select(pl.len()).collect().item()) for scan in scans())
     return opened
-
-
-def _before_polars() -> None:
-    """What Polars reads from the environment when it starts: our threads, and how its allocator keeps freed memory.
-
-    By default every thread has a store of its own of what it freed in the last second, so that a faster scan takes more
-    memory. Columns of a batch go to one store for all instead, which gives back what is freed at once.
-    """
-    told = os.environ.get("TRUELINE_THREADS")
-    if told:
-        os.environ.setdefault("POLARS_MAX_THREADS", told)
-    given = os.environ.get("_RJEM_MALLOC_CONF", "")  # of a user, or of Polars in the process that started this one
-    if "polars" not in sys.modules and "oversize_threshold" not in given:
-        os.environ["_RJEM_MALLOC_CONF"] = f"oversize_threshold:{_COLUMN_BYTES},{given}".rstrip(",")

@@ -12,7 +12,7 @@ import re
 import zlib
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -285,6 +285,39 @@ def refuse_values(X: Any, names: Sequence[str] = (), largest: float = np.finfo(n
         value = X[row, column]
     name = str(names[column]) if column < len(names) else f"x{column}"
     raise unusable("X", int(bad.sum()), f"column {name!r} has {in_words(value)} in row {row}", name)
+
+
+def refuse_broken_sparse(X: Any) -> None:
+    """Raise for a sparse matrix whose indices point outside it: SciPy's loops and ours would follow them."""
+    kind = getattr(X, "format", None)
+    if kind == "coo":
+        if min(len(X.row), len(X.col)) < len(X.data):
+            _refuse_broken(f"its coordinates are fewer than its {len(X.data)} entries")
+        _refuse_outside(X.row, "row", X.shape[0])
+        _refuse_outside(X.col, "column", X.shape[1])
+    if kind not in ("csr", "csc", "bsr"):
+        return
+    sides = [side // size for side, size in zip(X.shape, X.blocksize if kind == "bsr" else (1, 1), strict=True)]
+    slices, width = sides[::-1] if kind == "csc" else sides
+    starts, entries = np.asarray(X.indptr), min(len(X.indices), len(X.data))
+    if starts.shape != (slices + 1,) or starts[0] != 0 or (starts[1:] < starts[:-1]).any():
+        _refuse_broken(f"its indptr is not {slices + 1} numbers that rise from 0")
+    if starts[slices] > entries:
+        _refuse_broken(f"its indptr ends at {starts[slices]}, but it stores {entries} entries")
+    _refuse_outside(X.indices, "row" if kind == "csc" else "column", width)
+
+
+def _refuse_outside(places: Any, what: str, width: int) -> None:
+    places = np.asarray(places)
+    if len(places) and not (places.min() >= 0 and places.max() < width):
+        _refuse_broken(f"it stores an entry of {what} {places[(places < 0) | (places >= width)][0]}, but has {width}")
+
+
+def _refuse_broken(fault: str) -> NoReturn:
+    raise DataError(
+        f"the sparse matrix X is broken: {fault}; build it anew, as scipy.sparse.csr_matrix((values, (rows, columns)))",
+        where="X",
+    )
 
 
 def refuse_infinite(X: np.ndarray, names: Sequence[str], row: int, describe: str) -> bool:

@@ -267,5 +267,8 @@ def _last_end(text: bytes) -> int:
 
 
 def standard_input() -> Any:
-    """The byte stream behind standard input."""
-    return getattr(sys.stdin, "buffer", sys.stdin)
+    """The byte stream behind standard input, without a buffer: Python could not end while a reader waits in its lock."""
+    try:
+        return open(sys.stdin.fileno(), "rb", buffering=0, closefd=False)
+    except (OSError, AttributeError, io.UnsupportedOperation):  # no file behind it
+        return getattr(sys.stdin, "buffer", sys.stdin)

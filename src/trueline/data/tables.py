@@ -9,6 +9,7 @@ import numpy as np
 
 from ..errors import DataError, TruelineError, UsageError
 from .files import check_names
+from .refusals import refuse_broken_sparse
 from .rounding import refuse_integers, refuse_masked
 
 if TYPE_CHECKING:
@@ -138,6 +139,7 @@ def _array(array: np.ndarray) -> tuple[Callable[[], Iterator[Any]], str, int | N
 
 
 def _sparse(matrix: Any) -> tuple[Callable[[], Iterator[Any]], str, int | None, bool]:
+    refuse_broken_sparse(matrix)
     rows = matrix.tocsr()
     step = max(256, min(BLOCK_ROWS, BLOCK_BYTES // (8 * max(1, rows.shape[1]))))
 

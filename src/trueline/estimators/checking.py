@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from numbers import Number
 from typing import Any
 
 import numpy as np
 from sklearn.base import is_regressor
 from sklearn.utils import validation
 
-from ..data.refusals import FILL, in_words, unusable
+from ..data.refusals import FILL, in_words, refuse_broken_sparse, unusable
 from ..data.rounding import refuse_integers, refuse_masked
 from ..errors import DataError
 
@@ -44,17 +45,38 @@ def check_array(X: Any, estimator: Any = None, **rules: Any) -> Any:
         raise
 
 
-def check_weights(sample_weight: Any, X: Any, **rules: Any) -> np.ndarray:
-    """Sample weights as scikit-learn takes them, none of them masked."""
+def check_weights(sample_weight: Any, X: Any, *, ensure_non_negative: bool = False) -> np.ndarray:
+    """One float64 weight a row, of an array, one number or None (1 each); none masked, not all 0."""
     refuse_masked(sample_weight, "sample_weight")
+    rows = X.shape[0] if hasattr(X, "shape") else len(X)
+    if sample_weight is None:
+        return np.ones(rows)
     try:
-        return np.asarray(validation._check_sample_weight(sample_weight, X, dtype=np.float64, **rules))
+        weights = np.asarray(
+            validation.check_array(
+                np.full(rows, sample_weight) if isinstance(sample_weight, Number) else sample_weight,
+                ensure_2d=False, allow_nd=True, dtype=np.float64, order="C", input_name="sample_weight",
+            )
+        )  # fmt: skip
     except ValueError as error:
         raise DataError(str(error).partition("\n")[0], where="sample_weight") from None
+    if weights.shape != (rows,):
+        raise DataError(
+            f"sample_weight has the shape {weights.shape} for {rows} rows; give one weight a row", where="sample_weight"
+        )
+    if not weights.any():
+        raise DataError("all sample weights are zero; give at least one row a weight above 0", where="sample_weight")
+    if ensure_non_negative and weights.min() < 0.0:
+        raise DataError(
+            f"row {int(np.argmin(weights))} has the sample weight {weights.min():g}; give weights of 0 or more",
+            where="sample_weight",
+        )
+    return weights
 
 
 def _refuse_lost(X: Any, y: Any = "no_validation", *, numeric: bool = False) -> None:
     refuse_masked(X, "X")
+    refuse_broken_sparse(X)
     refuse_integers(X, (), "X")
     refuse_masked(y, "y")
     if numeric and not isinstance(y, str):

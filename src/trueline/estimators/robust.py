@@ -14,7 +14,6 @@ from ..beyond.psi import PSIS, psi_named
 from ..beyond.robust import SCALES, STARTS, fit_robust
 from ..errors import DataError, UsageError
 from ..model.linear import Interval, LinearModel, as_terms
-from ..onepass.distributions import normal_quantile
 from ..report.plots import axes
 from .checking import validate_data
 from .logistic import LinearRecord
@@ -213,10 +212,12 @@ class RobustRegression(StrayProof):
             return mean
         if not isinstance(interval, numbers.Real) or not 0.0 < float(interval) < 1.0:
             raise UsageError(f"interval must lie between 0 and 1, not {interval!r}", where="interval")
+        from scipy.special import ndtri
+
         rows = self._rows(X)
         design = np.column_stack([np.ones(len(rows)), rows]) if self.model_.statistics["fit_intercept"] else rows
         V = self.model_.statistics["covariance"]
-        half = normal_quantile(interval) * np.sqrt(np.maximum(np.einsum("ij,ij->i", design @ V, design), 0.0))
+        half = ndtri(0.5 + 0.5 * float(interval)) * np.sqrt(np.maximum(np.einsum("ij,ij->i", design @ V, design), 0.0))
         return Interval(mean, mean - half, mean + half)
 
 

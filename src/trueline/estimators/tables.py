@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from sklearn.utils.validation import _check_feature_names, _check_n_features
+from sklearn.utils import validation
 
 from ..errors import DataError, UsageError, nearest
 from .checking import validate_data
@@ -36,8 +36,7 @@ def read_table(estimator: Any, X: Any, *, reset: bool) -> list[np.ndarray]:
     if not _has_strings(X):
         X = validate_data(estimator, X, dtype=np.float64, order="C", ensure_all_finite="allow-nan", reset=reset)
         return Columns(X)
-    _check_feature_names(estimator, X, reset=reset)
-    _check_n_features(estimator, X, reset=reset)
+    validation.validate_data(estimator, X, reset=reset, skip_check_array=True)
     columns = [X[name] for name in X.columns] if _frame(X) else list(X.T)
     names = list(X.columns) if _frame(X) else range(len(columns))
     made = [_column(np.asarray(column), name) for column, name in zip(columns, names)]

@@ -19,7 +19,6 @@ import numpy as np
 from .. import dense, doubled
 from ..errors import DataError, UsageError, nearest
 from .digits import rounding_squares
-from .distributions import f_upper, t_quantile
 from .parts import Part
 from .solve import Factor, factored
 from .squares import products_of, solve_part
@@ -157,8 +156,10 @@ class Inference:
     def _f(self, gained: float, q: int) -> Test:
         if q < 1 or self.df_residual < 1:
             return Test(math.nan, q, self.df_residual, math.nan)
+        from scipy.special import fdtrc
+
         value = (gained / q) / self.variance if self.variance > 0 else math.inf
-        return Test(value, q, self.df_residual, f_upper(value, q, self.df_residual))
+        return Test(value, q, self.df_residual, float(fdtrc(q, self.df_residual, value)))
 
     def without(self, terms: Sequence[str]) -> Test:
         """The F-test of the model without these terms against this one."""
@@ -216,8 +217,10 @@ class Inference:
                 "intervals need more rows than parameters",
                 where="interval",
             )
+        from scipy.special import stdtrit
+
         leverage = self.leverage(X)
-        quantile = t_quantile(level, self.df_residual)
+        quantile = float(stdtrit(self.df_residual, 0.5 + 0.5 * level))
         return quantile * np.sqrt(self.variance * (leverage + (1.0 if observation else 0.0)))
 
     def leverage(self, X: np.ndarray) -> np.ndarray:

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from ..data.copies import occurrences
-from ..data.folds import bits_of, compiled, stir
+from ..data.row_hash import stir
 
 SEED = 0x9E3779B97F4A7C15
 _COLUMNS = 8
@@ -92,12 +92,7 @@ def priorities(columns: Sequence[np.ndarray]) -> np.ndarray:
     """One pseudo-random 64-bit number a row, made from the values in its hashed columns."""
     h: Any = np.full(len(columns[0]), SEED, dtype=np.uint64)
     for column in columns:
-        if compiled():
-            stir(h, bits_of(column))
-            continue
-        h ^= (column + 0.0).view(np.uint64)  # + 0.0 makes −0 and 0 one value
-        h *= np.uint64(0xBF58476D1CE4E5B9)
-        h ^= h >> np.uint64(29)
+        stir(h, np.ascontiguousarray(column).view(np.uint64))
     if len(np.unique(h[:_PROBE])) < min(len(h), _PROBE):
         h = h + occurrences(h).astype(np.uint64) * np.uint64(SEED)
     return _mixed(h)

@@ -13,34 +13,18 @@ import dataclasses
 import math
 from functools import cached_property
 from math import fsum
-from typing import Any
 
 import numpy as np
 
 from .. import dense, doubled
-from .._jit import kernel
 from ..doubled import add_single, divide, subtract_product, two_prod
+from ..moments.double_elimination import subtract_outer
 
 Pair = tuple[np.ndarray, np.ndarray]
 
 # Beyond this condition number of the scaled Gram matrix, refinement from a float64 factor is not relied upon.
 _REFINABLE = 1e10
 _LOST = 2.0**-102  # of the columns' squares, in the elimination itself
-_COMPILE_FROM = 160  # columns: below, NumPy's elimination is done before Numba would be imported
-
-_scalar_subtract_product = kernel(doubled.subtract_product)
-
-
-@kernel
-def _eliminate(H, L, ch, cl, rh, rl):
-    """A −= c ⊗ r on a trailing block, in place."""
-    for i in range(H.shape[0]):
-        for j in range(i, H.shape[1]):
-            H[i, j], L[i, j] = _scalar_subtract_product(H[i, j], L[i, j], ch[i], cl[i], rh[j], rl[j])
-
-
-def _eliminate_arrays(H: Any, L: Any, ch: Any, cl: Any, rh: Any, rl: Any) -> None:
-    H[...], L[...] = subtract_product(H, L, ch[:, None], cl[:, None], rh[None, :], rl[None, :])
 
 
 @dataclasses.dataclass
@@ -264,7 +248,6 @@ def eliminate(
     Dh, Dl = np.ones(d), np.zeros(d)
     kept = np.ones(d, dtype=bool)
     combinations: dict[int, np.ndarray] = {}
-    update = _eliminate if d >= _COMPILE_FROM else _eliminate_arrays
     for j in range(d):
         pivot = H[j, j] + E[j, j]
         start = scaled[0][j, j]
@@ -279,10 +262,9 @@ def eliminate(
         Dh[j], Dl[j] = H[j, j], E[j, j]
         if j + 1 == d:
             break
-        row_h, row_l = H[j, j + 1 :].copy(), E[j, j + 1 :].copy()
-        ch, cl = divide(row_h, row_l, H[j, j], E[j, j])
-        Lh[j + 1 :, j], Ll[j + 1 :, j] = ch, cl
-        update(H[j + 1 :, j + 1 :], E[j + 1 :, j + 1 :], ch, cl, row_h, row_l)
+        ch, cl = divide(H[j, j:], E[j, j:], H[j, j], E[j, j])
+        Lh[j + 1 :, j], Ll[j + 1 :, j] = ch[1:], cl[1:]
+        subtract_outer(H, E, j, ch, cl)
     return ((Lh, Ll), (Dh, Dl)), kept, combinations
 
 

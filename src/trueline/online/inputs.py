@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ..data.refusals import in_words, refuse_values, unusable
+from ..data.refusals import in_words, refuse_broken_sparse, refuse_values, unusable
 from ..data.rounding import refuse_integers, refuse_masked
 from ..errors import DataError
 
@@ -17,6 +17,7 @@ LARGEST = 1e100  # squares and products of larger entries overflow
 def matrix(X: Any) -> Any:
     """A C-ordered float64 array of two dimensions, or CSR; not checked entry by entry (the engine sees bad ones)."""
     if hasattr(X, "tocsr"):
+        refuse_broken_sparse(X)
         return X.tocsr() if X.dtype == np.float64 else X.tocsr().astype(np.float64)
     if not isinstance(X, np.ndarray) or X.dtype != np.float64:
         refuse_masked(X, "X")

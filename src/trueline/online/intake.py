@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from ..data.refusals import in_words, unusable
+from ..data.refusals import in_words, refuse_broken_sparse, unusable
 from ..data.rounding import EXACT, refuse_rounded_fields
 from ..errors import DataError
 from .inputs import check_width, codes, matrix, named, targets, weights
@@ -60,6 +60,7 @@ class Intake:
     def rows(self, X: Any) -> Block:
         """A block from a two-dimensional array or a SciPy sparse matrix."""
         if hasattr(X, "tocsr"):
+            refuse_broken_sparse(X)
             X = X.tocsr()
             if not X.has_canonical_format:
                 X = X.copy()

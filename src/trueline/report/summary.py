@@ -18,7 +18,6 @@ from ..errors import UsageError, nearest
 from ..model.closed import inference_of, part_of
 from ..model.iterated import robust_covariance
 from ..model.linear import LinearModel
-from ..onepass.distributions import normal_quantile, normal_two_sided, t_quantile, t_two_sided
 from ..onepass.inference import ROBUST, Inference
 from ..onepass.squares import explained
 from .coefficients import Summary
@@ -207,7 +206,6 @@ def _least_squares(
         "digits": float(certificate.digits),
     }
     blank = np.full(len(known.names), np.nan)
-    quantile = t_quantile(level, freedom) if freedom > 0 else math.nan
     return _filled(
         Summary(
             f"Least squares of {model.targets[place]} on {_terms(known.d)}, {n} rows",
@@ -229,8 +227,7 @@ def _least_squares(
             known.f_test,
             known,
         ),
-        quantile,
-        lambda t: t_two_sided(t, freedom),
+        freedom,
     )
 
 
@@ -303,10 +300,7 @@ def _asymptotic(model: LinearModel, level: float, target: Any, robust: str | Non
         withheld=withheld,
         notes=tuple(notes),
     )
-    if kind == "t" and freedom > 0:
-        summary = _filled(summary, t_quantile(level, freedom), lambda t: t_two_sided(t, freedom))
-    else:
-        summary = _filled(summary, normal_quantile(level), normal_two_sided)
+    summary = _filled(summary, freedom if kind == "t" and freedom > 0 else None)
     if target is None or np.ndim(model.coef) == 1:
         return summary
     return _one_class(summary, str(_labels(model)[_places(model, target)[0]]))
@@ -432,13 +426,18 @@ def _terms(count: int) -> str:
     return "1 term" if count == 1 else f"{count} terms"
 
 
-def _filled(summary: Summary, quantile: float, tail: Any) -> Summary:
-    """Statistics, p-values and intervals, unless withheld."""
+def _filled(summary: Summary, freedom: float | None) -> Summary:
+    """Statistics, p-values and intervals by Student's t, or the normal distribution (None), unless withheld."""
     if summary.withheld:
         return summary
+    from scipy.special import ndtr, ndtri, stdtr, stdtrit
+
+    middle = 0.5 + 0.5 * summary.level
     with np.errstate(divide="ignore", invalid="ignore"):
         summary.statistics = summary.estimates / summary.std_errors
-    summary.p_values = np.array([tail(float(t)) for t in summary.statistics])
+    away = -np.abs(summary.statistics)
+    summary.p_values = 2.0 * (ndtr(away) if freedom is None else stdtr(freedom, away))
+    quantile = float(ndtri(middle) if freedom is None else stdtrit(freedom, middle))
     summary.lower = summary.estimates - quantile * summary.std_errors
     summary.upper = summary.estimates + quantile * summary.std_errors
     return summary

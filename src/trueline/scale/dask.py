@@ -19,7 +19,10 @@ from typing import Any
 import cloudpickle
 import dask
 import numpy as np
+from dask.dataframe.dispatch import make_meta, meta_nonempty
 from dask.delayed import Delayed
+from dask.task_spec import Alias, DataNode, GraphNode, TaskRef
+from dask.task_spec import Task as Node
 
 from .. import __version__
 from ..data.blocks import Columns
@@ -43,13 +46,6 @@ from .tables import (
     refusal,
     unreachable,
 )
-
-try:
-    from dask.task_spec import Alias, DataNode, GraphNode, TaskRef
-    from dask.task_spec import Task as Node
-except ImportError:  # older releases have these names here alone
-    from dask._task_spec import Alias, DataNode, GraphNode, TaskRef
-    from dask._task_spec import Task as Node
 
 CHECKED_SECONDS = 0.5  # after a look at the workers: the jobs of one fit follow each other
 EMBEDDED_BYTES = 1 << 23  # of all tasks of a job together, what they are given by the graph itself
@@ -80,7 +76,7 @@ class DaskTable:
             if floats and len(set(names)) == len(names):
                 self.declared = dict.fromkeys(names, pl.Float64())
             else:
-                (piece,) = table_of(source._meta_nonempty.iloc[:1])[0]()
+                (piece,) = table_of(meta_nonempty(make_meta(source)).iloc[:1])[0]()
                 self.declared = dict(piece.schema)
         elif kind == "Array":
             if source.ndim != 2:
@@ -211,7 +207,7 @@ class DaskTable:
         """A lazy Series or frame (of a frame, its index kept), or a lazy array: three of them for an interval."""
         made = predictor.columns
         if self.frame:
-            meta = predictor.frame(self.source._meta.iloc[:0])
+            meta = predictor.frame(make_meta(self.source).iloc[:0])
             return self.source.map_partitions(predictor.frame, meta=meta)
         rows, dtype = self.source.rechunk({1: -1}), next(iter(made.values()))
         if len(made) == 1:
@@ -269,8 +265,13 @@ def _made(part: Any) -> None:
 
 def check_workers() -> None:
     """Refuse a cluster that cannot do the work: a worker that cannot read a task stops, and Dask would wait for ever."""
-    client = sys.modules["distributed"].client._get_global_client() if "distributed" in sys.modules else None
-    if client is None or client.asynchronous:
+    if "distributed" not in sys.modules:
+        return
+    try:
+        client = sys.modules["distributed"].default_client()
+    except ValueError:  # there is none
+        return
+    if client.asynchronous:
         return
     if client.status != "running":
         raise UsageError(unreachable("Dask"), where="Dask")

@@ -20,7 +20,7 @@ import numpy as np
 from ..data.blocks import Block, Columns
 from ..data.copies import Copies
 from ..data.encode import SLICE_BYTES, Encoder
-from ..data.folds import compile_for, hash_of_columns
+from ..data.folds import hash_of_columns
 from ..data.read import Source
 from ..data.refusals import missing_value, refuse_infinite
 from ..data.schema import Schema
@@ -139,7 +139,6 @@ class Numbers:
             return None
         names = [*self.terms, *([] if y is None else [str(self.target)])]
         if isinstance(X, Columns):
-            compile_for(X.shape[0] * len(names))
             total = hash_of_columns([*X.columns, *([] if y is None else [y])], names, rule.seed)
             if total is not None:
                 return rule.of(total, self.copies)

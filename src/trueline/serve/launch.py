@@ -7,7 +7,6 @@ import contextlib
 import errno
 import json as jsons
 import logging
-import os
 import re
 import signal
 import socket
@@ -109,18 +108,22 @@ def serve(
         _checked(tls_certificate, tls_key)
     wanted = wanted_models(model, name, features or [])
     _free(host, port)
-    # One thread of arithmetic, for a BLAS that is loaded from here on: its other threads would spin beside the loop and
-    # the disk, and a backup that goes to a machine with more cores replays to the same bits.
-    for variable in ("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "OMP_NUM_THREADS"):
-        os.environ[variable] = "1"
+    import scipy.linalg  # noqa: F401 (it brings a BLAS of its own, which must be there to be limited)
+
+    from ..threads import one_blas_thread
     from .store import Store
 
     opened = Store(store, durability, backup=restore)
     try:
-        code = asyncio.run(
-            _run(opened, wanted, seconds, snapshot_every, host, port, tokens, hosts, (tls_certificate, tls_key), json),
-            **_loop(),
-        )
+        # Other threads of a BLAS would spin beside the loop and the disk, and a backup that goes to a machine with more
+        # cores replays to the same bits.
+        with one_blas_thread():
+            code = asyncio.run(
+                _run(
+                    opened, wanted, seconds, snapshot_every, host, port, tokens, hosts, (tls_certificate, tls_key), json
+                ),
+                **_loop(),
+            )  # fmt: skip
     except KeyboardInterrupt:
         return 0
     finally:

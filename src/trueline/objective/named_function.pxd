@@ -1,0 +1,2 @@
+cdef class NamedFunction:
+    cdef readonly object own, methods, remake

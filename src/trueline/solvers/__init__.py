@@ -1,0 +1,1 @@
+"""Many passes over the data: one file per method."""
