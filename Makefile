@@ -22,7 +22,7 @@ demo: $(VENV)/.kernels
 	$(BIN)/trueline demo
 
 test: $(VENV)/.test $(VENV)/.kernels check
-	$(BIN)/python -m pytest -n 2 --dist loadgroup -m "not torture"
+	$(BIN)/python -m pytest -n 2 --dist loadgroup -m "not torture and not building"
 
 check: $(VENV)/.test
 	$(BIN)/ruff format --check .

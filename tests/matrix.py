@@ -42,6 +42,15 @@ TEXT = (
     "tests/test_bad_input.py", "tests/test_cli.py", "tests/test_cli_outputs.py", "tests/test_cli_reading.py",
     "tests/test_cli_stream.py", "tests/test_read.py", "tests/test_report.py", "tests/test_schema.py",
 )  # fmt: skip
+# Whatever takes arrays, files or bodies from outside.
+OUTSIDE = (
+    "tests/test_crafted_files.py", "tests/test_kernel_boundary.py", "tests/test_kernels.py", "tests/test_losses.py",
+    "tests/test_model_file.py", "tests/test_serve_hostile.py", "tests/test_sparse_path.py",
+)  # fmt: skip
+UNCOMPILED = (
+    "tests/test_folds.py", "tests/test_kernels.py", "tests/test_lasso_estimators.py", "tests/test_losses.py",
+    "tests/test_network.py",
+)  # fmt: skip
 LITTLE = (
     "tests/test_cli.py", "tests/test_cli_stream.py", "tests/test_linear_estimators.py", "tests/test_online_files.py",
 )  # fmt: skip
@@ -60,6 +69,7 @@ class Environment(NamedTuple):
     forbidden: bool = False  # whether writing there is refused, also to root
     needs: str = ""  # why this machine cannot do it, if it cannot
     prepared: Prepare | None = None  # what has to be built or installed first
+    marks: str = "not torture and not building"
 
 
 Prepare = Callable[[Environment, Path], Environment]
@@ -116,6 +126,48 @@ def sealed(environment: Environment, folder: Path) -> Environment:
         path.chmod(0o555 if path.is_dir() else 0o444)
     settings = {"NUMBA_CACHE_DIR": None, "HOME": str(home), "PYTHONDONTWRITEBYTECODE": None}
     return environment._replace(settings=settings, source=site, forbidden=True)
+
+
+def uncompiled(environment: Environment, folder: Path) -> Environment:
+    """The sources alone: all kernels run as plain Python."""
+    bare = shutil.ignore_patterns("*.so", "*.pyd", "__pycache__")
+    shutil.copytree(ROOT / "src" / "trueline", folder / "trueline", ignore=bare)
+    return environment._replace(source=folder)
+
+
+def checked(environment: Environment, folder: Path) -> Environment:
+    """Kernels with bounds checked and sanitisers, built beside the others and kept."""
+    compiler = next(filter(None, map(shutil.which, ("gcc", "cc"))), None)
+    asan = ""
+    if compiler is not None and sys.platform == "linux":
+        asan = subprocess.run([compiler, "-print-file-name=libasan.so"], capture_output=True, text=True).stdout.strip()
+    if not os.path.isabs(asan):
+        return environment._replace(needs="there is no GCC with its sanitisers")
+    place = ROOT / "build" / "checked"
+    for path in (ROOT / "src").rglob("*"):
+        made = place / path.relative_to(ROOT)
+        older = not made.exists() or made.stat().st_mtime < path.stat().st_mtime
+        if older and path.is_file() and path.suffix not in (".so", ".pyd", ".pyc"):
+            made.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(path, made)
+    for name in ("setup.py", "pyproject.toml", "README.md", "LICENSE"):
+        shutil.copy2(ROOT / name, place / name)
+    build = [sys.executable, "setup.py", "-q", "build_ext", "--inplace", "--parallel", "2"]
+    settings = {"TRUELINE_COMPILE": "checked", "PYTHONPATH": ""}
+    done = subprocess.run(build, cwd=place, env={**os.environ, **settings}, capture_output=True, text=True)
+    if done.returncode:
+        raise RuntimeError(f"the checked form does not build: {done.stderr[-2000:]}")
+    return environment._replace(
+        source=place / "src",
+        settings={"LD_PRELOAD": asan, "ASAN_OPTIONS": "detect_leaks=0", "UBSAN_OPTIONS": "halt_on_error=1"},
+    )
+
+
+def forms() -> Iterator[Environment]:
+    """The kernels in the forms that the other tests do not run, and the package built and installed anew."""
+    yield Environment("kernels as plain Python", UNCOMPILED, prepared=uncompiled)
+    yield Environment("kernels checked: bounds, ASan, UBSan", OUTSIDE, prepared=checked)
+    yield Environment("built and installed elsewhere", ("tests/test_building.py",), marks="building")
 
 
 def on_python(versions: dict[tuple[int, int], Path], environment: Environment, folder: Path) -> Environment:
@@ -221,7 +273,7 @@ def ran(environment: Environment, temporary: Path) -> Outcome:
             return Outcome(environment, "not sealed", 0.0, "the package folder can be written to", True)
     present = [path for path in environment.tests if (ROOT / path).exists()]
     command = [
-        environment.python, "-m", "pytest", "-q", "-x", "-m", "not torture", "-k", LEFT_OUT, "-p", "no:xdist",
+        environment.python, "-m", "pytest", "-q", "-x", "-m", environment.marks, "-k", LEFT_OUT, "-p", "no:xdist",
         f"--basetemp={temporary / 'tests'}", "-o", f"pythonpath={ROOT / 'tests'}", *present,
     ]  # fmt: skip
     began = time.monotonic()
@@ -238,6 +290,7 @@ def main() -> int:
     rows = [
         *pythons(),
         Environment("installed, package folder read-only", LITTLE, prepared=sealed),
+        *forms(),
         *kernels(),
         *places(),
     ]

@@ -15,7 +15,7 @@ import trueline as tl
 from trueline.beyond.network import NetworkModel
 from trueline.certificates.certificate import Status
 from trueline.cli import main
-from trueline.parts.activations import activation
+from trueline.nonlinear.backpropagation import activation
 from trueline.parts.losses import loss
 
 ORDER = "rows are learned one by one, so repeating a row is not the same as weighting it"

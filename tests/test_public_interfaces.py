@@ -20,6 +20,8 @@ PROCESS = {"os._exit", "os.putenv", "os.unsetenv", "gc.set_threshold", "gc.freez
 
 EXCEPTIONS = {
     ("model/cfunction.py", "ctypes"): "calls the library that was compiled from the exported model, to compare",
+    ("objective/uncompiled_math.py", "ctypes"): "calls a user's C functions by their address where kernels run uncompiled",
+    ("objective/user_functions.py", "ctypes"): "takes that address out of SciPy's LowLevelCallable",
     ("cli/elsewhere.py", "environment"): "Spark's own processes, which the command starts, are told by it alone where to listen and to keep still",
 }  # fmt: skip
 

@@ -7,6 +7,7 @@ f(x) = Σ u_l h(w_l·x + b_l) + b for one hidden layer. The objective is the wei
 from __future__ import annotations
 
 import itertools
+import math
 from typing import Any
 
 import numpy as np
@@ -15,24 +16,24 @@ from ..certificates.certificate import Assumption, Status, from_dict
 from ..certificates.optimality import StationaryCertificate, network_status
 from ..errors import DataError, UsageError
 from ..modelfile import Array
+from ..nonlinear.backpropagation import ROOM, Sweep, describe_activation, described_activation
+from ..nonlinear.network_layers import adam_step
+from ..objective.losses import resolve_loss
 from ..online import inputs
 from ..online.saving import describe, rebuild
-from ..parts.activations import ACTIVATIONS
 from ..parts.losses import LOSSES
 from ..threads import spread
-from .backpropagation import ADAPTIVE, EXAMPLES, LOSS, NUMBERS, PENALTY, RATE, WEIGHT, full_gradient, scores, train
 from .kernelperceptron import named_row
 
-ROOM = 256  # rows at a time where nothing is learned
+RATE, STEPS, PENALTY, ADAPTIVE, LOSS, WEIGHT, EXAMPLES, NUMBERS = range(8)
 PIECES = 4096  # rows of a gradient that one thread takes at a time
-PIECE = 100  # rows of a batch swept at once, so that their units stay in the cache
 OPTIMIZERS = ("adam", "gradient")
 
 
 class NetworkModel:
     """The record: all weights in one vector, the optimiser's memory, and what was seen.
 
-    >>> from trueline.parts.activations import activation
+    >>> from trueline.nonlinear.backpropagation import activation
     >>> from trueline.parts.losses import loss
     >>> model = NetworkModel((4,), activation("tanh"), loss("squared"), rate=0.01, batch=16, seed=0)
     >>> X = np.linspace(-1, 1, 64)[:, None]
@@ -51,6 +52,7 @@ class NetworkModel:
         if optimizer not in OPTIMIZERS:
             raise UsageError(f"optimizer is {optimizer!r}; 'adam' or 'gradient' is accepted", where="optimizer")
         self.hidden, self.activation, self.loss = tuple(hidden), activation, loss
+        self._loss = resolve_loss(loss)
         self.batch, self.seed = batch, seed
         self.numbers = np.zeros(NUMBERS)
         self.numbers[[RATE, PENALTY, ADAPTIVE]] = rate, alpha, optimizer == "adam"
@@ -103,8 +105,8 @@ class NetworkModel:
         inputs.refuse_bad_rows(X, self.names)
         return X  # type: ignore[no-any-return]
 
-    def _room(self, rows: int) -> np.ndarray:
-        return np.empty(rows * int(self.sizes.sum()))
+    def _sweep(self, rows: int) -> Sweep:
+        return Sweep(self.activation, self.sizes, self.theta, max(1, min(ROOM, rows)))
 
     def _targets(self, y: Any, n: int) -> np.ndarray:
         return inputs.targets(y, n, getattr(self.loss, "targets", "real"))
@@ -120,14 +122,8 @@ class NetworkModel:
 
     def _train(self, X: np.ndarray, y: np.ndarray, c: np.ndarray, order: np.ndarray) -> np.ndarray:
         out = np.zeros(len(y))
-        batch = min(self.batch, len(order))
-        room = min(batch, PIECE)
         before = [array.copy() for array in (self.theta, self.first, self.second, self.numbers)]
-        reached = train(
-            self.activation, self.loss, X, y, c, np.asarray(order, dtype=np.int64), self.sizes, self.theta, self.first,
-            self.second, self.decayed, np.empty_like(self.theta), np.empty_like(self.theta), self._room(room),
-            self._room(room), self.numbers, batch, room, out,
-        )  # fmt: skip
+        reached = self._batches(X, y, c if len(c) else np.ones(len(y)), np.asarray(order, dtype=np.int64), out)
         if reached < len(order) or not np.isfinite(self.theta).all():
             self.theta, self.first, self.second, self.numbers = before
             raise DataError(
@@ -137,12 +133,46 @@ class NetworkModel:
             )
         return out
 
+    def _batches(self, X: np.ndarray, y: np.ndarray, c: np.ndarray, order: np.ndarray, out: np.ndarray) -> int:
+        """Learn rows in this order, a batch at a time; out[i] is row i's score before its update.
+
+        The place of the first batch with a score that is not a finite number, or the number of rows.
+        """
+        numbers, sweep, n = self.numbers, self._sweep(min(self.batch, len(order))), len(order)
+        for start in range(0, n, self.batch):
+            b = min(self.batch, n - start)
+            total: np.ndarray | None = None
+            for at in range(start, start + b, ROOM):
+                rows = order[at : min(at + ROOM, start + b)]
+                shares = c[rows]
+                value = sweep.gradient(self._loss, X[rows], y[rows], shares)
+                if value is None:
+                    return start
+                out[rows] = sweep.scores[: len(rows)]
+                numbers[LOSS] += value
+                numbers[WEIGHT] += shares.sum()
+                if b > ROOM:
+                    total = sweep.slopes.copy() if total is None else total + sweep.slopes
+            slopes = sweep.slopes if total is None else total
+            slopes /= b
+            numbers[STEPS] += 1.0
+            rate, penalty = float(numbers[RATE]), float(numbers[PENALTY])
+            if numbers[ADAPTIVE] > 0.0:
+                steps = float(numbers[STEPS])
+                adam_step(self.theta, slopes, self.first, self.second, self.decayed, penalty, rate, steps)
+            else:
+                self.theta -= rate * (slopes + penalty * self.decayed * self.theta)
+        numbers[EXAMPLES] += n
+        return n
+
     def scores(self, X: np.ndarray) -> np.ndarray:
         """f(x) of each row, on the loss's own scale."""
         X = self._take(X)
-        out = np.empty(len(X))
-        room = min(ROOM, max(1, len(X)))
-        scores(self.activation, X, self.sizes, self.theta, self._room(room), room, out)
+        out, sweep = np.empty(len(X)), self._sweep(len(X))
+        for start in range(0, len(X), ROOM):
+            rows = X[start : start + ROOM]
+            sweep.forward(rows)
+            out[start : start + ROOM] = sweep.scores[: len(rows)]
         return out
 
     def predict(self, X: Any) -> np.ndarray:
@@ -173,15 +203,17 @@ class NetworkModel:
 
     def gradient(self, X: np.ndarray, y: np.ndarray, c: np.ndarray) -> tuple[float, np.ndarray]:
         """The objective and its gradient over these rows, penalty included."""
-        room = min(ROOM, len(X))
 
         def piece(rows: slice) -> tuple[float, float, np.ndarray]:
-            total, own = np.empty_like(self.theta), c[rows]
-            value = full_gradient(
-                self.activation, self.loss, X[rows], y[rows], own, self.sizes, self.theta, np.empty_like(self.theta),
-                self._room(room), self._room(room), room, total,
-            )  # fmt: skip
-            return float(own.sum()) if len(c) else float(len(y[rows])), value, total
+            sweep, total, value = self._sweep(len(y[rows])), np.zeros_like(self.theta), 0.0
+            own = c[rows] if len(c) else np.ones(len(y[rows]))
+            for at in range(0, len(own), ROOM):
+                part = slice(at, at + ROOM)
+                found = sweep.gradient(self._loss, X[rows][part], y[rows][part], own[part])
+                value = math.inf if found is None else value + found
+                total += sweep.slopes
+            weight = max(float(own.sum()), 1e-300)
+            return float(own.sum()), value / weight, total / weight
 
         # The pieces do not depend on the number of threads, so neither do the bits of their sum.
         found = spread(piece, [slice(a, a + PIECES) for a in range(0, len(X), PIECES)])
@@ -223,7 +255,7 @@ class NetworkModel:
         """Every bit of it."""
         arrays = {"theta": self.theta, "first": self.first, "second": self.second, "numbers": self.numbers}
         return arrays, {
-            "hidden": list(self.hidden), "activation": describe(self.activation), "loss": describe(self.loss),
+            "hidden": list(self.hidden), "activation": describe_activation(self.activation), "loss": describe(self.loss),
             "batch": self.batch, "seed": self.seed, "names": self.names, "progress": self.progress,
             "classes": None if self.classes is None else list(self.classes), "judged": self._proof is not None,
             "certificate": self.certificate().to_dict(),
@@ -240,7 +272,7 @@ class NetworkModel:
     def from_state(cls, arrays: dict[str, np.ndarray], meta: dict[str, Any], parts: Any = ()) -> NetworkModel:
         """The record of a state."""
         model = cls(
-            tuple(meta["hidden"]), rebuild(meta["activation"], ACTIVATIONS, "activation", parts),
+            tuple(meta["hidden"]), described_activation(meta["activation"], parts),
             rebuild(meta["loss"], LOSSES, "loss", parts), batch=meta["batch"], seed=meta["seed"],
         )  # fmt: skip
         model._name(meta["names"])

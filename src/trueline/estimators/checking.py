@@ -64,6 +64,10 @@ def check_weights(sample_weight: Any, X: Any, *, ensure_non_negative: bool = Fal
         raise DataError(
             f"sample_weight has the shape {weights.shape} for {rows} rows; give one weight a row", where="sample_weight"
         )
+    if not np.isfinite(weights.sum()):
+        raise DataError(
+            "the sample weights add up to more than a float64 holds; give smaller ones", where="sample_weight"
+        )
     if not weights.any():
         raise DataError("all sample weights are zero; give at least one row a weight above 0", where="sample_weight")
     if ensure_non_negative and weights.min() < 0.0:

@@ -12,8 +12,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..beyond.network import OPTIMIZERS, NetworkModel, fit_network
 from ..errors import DataError, UsageError
+from ..nonlinear.backpropagation import ACTIVATIONS, activation
 from ..online import inputs
-from ..parts.activations import ACTIVATIONS, activation
 from ..parts.losses import loss
 from ..report.plots import axes
 from .checking import check_weights, validate_data

@@ -16,7 +16,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from ..errors import UsageError, nearest, unknown_option
+from ..errors import TruelineError, UsageError, nearest, unknown_option
 
 
 class Rule:
@@ -328,7 +328,13 @@ def _guard(method: Any, begins: bool = False) -> Any:
             )
         if begins:
             self._check_parameters()
-        return method(self, *args, **options)
+        try:
+            return method(self, *args, **options)
+        except MemoryError as error:
+            raise TruelineError(
+                f"there is not enough memory for this ({str(error) or 'no more was said'}); use fewer columns or rows",
+                where="memory",
+            ) from error
 
     return guarded
 

@@ -122,25 +122,25 @@ class PythonLoss(Loss):
 
     def value(self, score: float, y: float) -> float:
         try:
-            return self.methods["value"](score, y)
+            return self.methods["value"](float(score), float(y))
         except OverflowError:
             return INFINITY
 
     def slope(self, score: float, y: float) -> float:
         try:
-            return self.methods["slope"](score, y)
+            return self.methods["slope"](float(score), float(y))
         except OverflowError:
             return INFINITY
 
     def curvature(self, score: float, y: float) -> float:
         try:
-            return self.methods["curvature"](score, y)
+            return self.methods["curvature"](float(score), float(y))
         except OverflowError:
             return INFINITY
 
     def conjugate(self, slope: float, y: float) -> float:
         try:
-            return self.methods["conjugate"](slope, y)
+            return self.methods["conjugate"](float(slope), float(y))
         except OverflowError:
             return INFINITY
 
