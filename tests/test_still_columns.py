@@ -47,7 +47,9 @@ def test_every_method_leaves_it_at_0_and_verify_holds(loss, value, shape):
                 assert tl.verify(found, (table, y)).ok, (method, penalty)
 
 
-@pytest.mark.parametrize("model", [tl.LogisticRegression(), tl.GeneralizedRegression("huber"), tl.LinearSVC()], ids=repr)
+@pytest.mark.parametrize(
+    "model", [tl.LogisticRegression(), tl.GeneralizedRegression("huber"), tl.LinearSVC()], ids=repr
+)
 def test_beside_weights_that_differ_by_eighteen_orders(model):
     table = tables(1.0)["dense"]
     y = Y if isinstance(model, tl.GeneralizedRegression) else (Y > 0).astype(int)

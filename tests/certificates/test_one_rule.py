@@ -82,4 +82,3 @@ def test_components_of_which_no_digit_holds_are_not_proven():
     found = tl.PCA(2).fit(X)
     assert not found.certificate_.proven and found.certificate_.digits < 1.0
     assert tl.verify(found, (X,)).ok
-
