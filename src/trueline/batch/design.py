@@ -94,9 +94,9 @@ class Design:
         self.level = 0.0  # the intercept's origin: a constant that was taken off the targets
         self._root_mean_square: np.ndarray | None = None
         free = centre and intercept
-        self.still, self._still_values = np.zeros(0, dtype=np.int64), np.zeros(0)
-        if free:
-            self.still, self._still_values = still_columns(X, weights)
+        self.still, self._still_values = still_columns(X, weights)
+        if not free:  # no intercept, or one with a penalty, has the part of a column other than 0
+            self.still, self._still_values = self.still[self._still_values == 0.0], np.zeros(0)
         if standardise:
             self._measure(weights, free and not self.sparse)
             if groups is not None:  # one scale a group keeps its norm a norm
@@ -149,8 +149,10 @@ class Design:
 
         A weight of such a column and the intercept are one number, of which the penalty likes the intercept best.
         """
-        out, at = theta.copy(), (self._still_values - self.shift[self.still]) / self.scale[self.still]
-        out[:, self.d] += (theta[:, self.still] - weights) @ at
+        out = theta.copy()
+        if self._still_values.any():
+            at = (self._still_values - self.shift[self.still]) / self.scale[self.still]
+            out[:, self.d] += (theta[:, self.still] - weights) @ at
         out[:, self.still] = weights
         return out
 
