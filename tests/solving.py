@@ -8,7 +8,7 @@ import numpy as np
 
 from trueline.estimators.minimize import minimize
 from trueline.estimators.proofs import NotProvenWarning
-from trueline.parts.losses import loss as make_loss
+from trueline.objective.losses import resolve_loss
 
 N, D = 120, 6
 LOSSES = ("squared", "huber", "logistic", "squared_hinge", "poisson", "gamma", "tweedie", "absolute", "hinge")
@@ -28,7 +28,7 @@ def problem(seed: int = 0, scales: bool = True) -> tuple[np.ndarray, dict[str, n
     count = rng.poisson(np.exp(0.3 * s)).astype(float)
     positive = rng.gamma(2.0, np.exp(0.3 * s)) + 1e-3
     kinds = {"real": real, "sign": sign, "nonnegative": count, "positive": positive}
-    return X, {name: kinds[make_loss(name).targets] for name in LOSSES}
+    return X, {name: kinds[resolve_loss(name).targets] for name in LOSSES}
 
 
 def solved(*arguments, **options):

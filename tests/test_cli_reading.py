@@ -279,3 +279,15 @@ def test_decimal_commas_in_python(tmp_path):
     with pytest.raises(tl.DataError, match="categories="):
         tl.scan(codes, target="y")
     assert len(tl.scan(codes, target="y", categories=["x"]).schema.terms) == 3
+
+
+@pytest.mark.parametrize("command", ["predict", "evaluate", "stream"])
+def test_new_rows_with_decimal_commas_name_the_option(capsys, tmp_path, numbers, command):
+    here, there = written(tmp_path / "a.csv", numbers, ",", "."), written(tmp_path / "b.csv", numbers, ";", ",")
+    model = tmp_path / "m.tl"
+    run(capsys, "stream", here, "-t", "y", "-q", "--save", model)
+    line = [command, there, "--resume", model, "-q"] if command == "stream" else [command, model, there]
+    code, _, said = run(capsys, *line)
+    assert code == 3 and "--decimal ," in said
+    if command != "stream":  # a resumed stream reads as it began
+        assert run(capsys, *line, "--decimal", ",")[0] == 0

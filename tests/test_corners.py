@@ -9,7 +9,7 @@ from sklearn.linear_model import QuantileRegressor
 from solving import options_of, solved
 
 import trueline as tl
-from trueline.parts.losses import LOSSES
+from trueline.objective.losses import LOSSES
 
 CORNERED = ("absolute", "quantile", "epsilon_insensitive", "hinge", "perceptron", "power", "huber")
 PENALTIES = (None, "l1", "l2", "elastic_net", "nonnegative", "box", "group_l1")

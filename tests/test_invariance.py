@@ -10,7 +10,7 @@ import scipy.optimize
 from sklearn.linear_model import ElasticNet as PeerElasticNet
 
 import trueline as tl
-from trueline.parts.losses import loss as make_loss
+from trueline.objective.losses import resolve_loss
 
 N, D = 60, 3
 RESIDUAL = ("squared", "absolute", "huber", "quantile", "epsilon_insensitive")
@@ -73,7 +73,7 @@ def test_origin_and_unit_of_target_and_columns(name, penalty):
 @pytest.mark.parametrize("name", (*RESIDUAL, *MARGIN, "poisson", "gamma", "tweedie"))
 def test_repeated_rows_and_another_order(name):
     X, y, rng = table(1)
-    loss = make_loss(name)
+    loss = resolve_loss(name)
     target = {"real": y, "sign": y > 0, "nonnegative": rng.poisson(np.exp(0.2 * y)), "positive": np.exp(0.2 * y)}[
         loss.targets
     ]
@@ -103,7 +103,7 @@ def penalised(name: str, penalty: str, columns: float = 1.0, target: float = 1.0
 @pytest.mark.parametrize("name", (*RESIDUAL, *MARGIN, "poisson", "gamma", "tweedie"))
 def test_penalties_and_bounds_are_transformed_along(name, penalty):
     X, y, rng = table(4)
-    wanted, order = make_loss(name).targets, rng.permutation(N)
+    wanted, order = resolve_loss(name).targets, rng.permutation(N)
     t = {"real": y, "sign": y > 0, "nonnegative": rng.poisson(np.exp(0.2 * y)), "positive": np.exp(0.2 * y)}[wanted]
     given = penalised(name, penalty)
     one = quietly(X, t, name, **given)
@@ -292,7 +292,7 @@ def test_proven_lassos_are_what_another_solver_finds():
 @pytest.mark.parametrize("name", ["huber", "logistic", "squared_hinge", "poisson", "squared"])
 def test_proven_results_are_what_another_solver_finds(name):
     rng, proven, many = np.random.default_rng(6), 0, 40
-    loss = make_loss(name)
+    loss = resolve_loss(name)
     for k in range(many):
         X, weights, level = hostile(rng, k)
         S = (X - X.mean(axis=0)) / X.std(axis=0).clip(1e-300)

@@ -17,6 +17,7 @@ import scipy.sparse as sp
 import trueline
 from trueline import simd
 from trueline.batch.centred import SparseTable
+from trueline.batch.problem import build
 from trueline.batch.scaled import ScaledPenalty
 from trueline.echo import sound_walks
 from trueline.moments.active_set_newton import ActiveSet
@@ -24,8 +25,10 @@ from trueline.nonlinear.boosted_stumps import SortedColumns, add_votes
 from trueline.nonlinear.dual_perceptron import Expansion
 from trueline.nonlinear.loess_1d import SortedRows, neighbour_widths
 from trueline.nonlinear.loess_nd import ScatteredRows
+from trueline.objective.losses import resolve_loss
+from trueline.objective.penalties import resolve_penalty
 from trueline.parts.kernels import Linear
-from trueline.solvers.coordinate_descent import GramModel
+from trueline.solvers.coordinate_descent import DualEpochs, GramModel
 from trueline.solvers.glm_working_set import QuadraticModel
 from trueline.solvers.sparse_columns import ColumnStore, SparseSlices
 from trueline.solvers.sparse_lasso import SparseSteps
@@ -76,7 +79,20 @@ def columns_digest(layout: str) -> str:
         ScaledPenalty(*np.full((2, 12), 0.1), np.full(12, -9.0), np.full(12, 9.0)),
     )
     H.descend(50, 1e-12)
-    return hashlib.sha256(b"".join(np.ascontiguousarray(array).tobytes() for array in [*found, H.theta])).hexdigest()
+    found.append(np.asarray(H.theta))
+    risk = build(
+        X,
+        np.sign(y),
+        resolve_loss("hinge"),
+        resolve_penalty("l2", alpha=0.1),
+        weights=np.full(30, 0.03125),
+        intercept=False,
+    )
+    dual = DualEpochs(risk, 0.1, 0.0)
+    for seed in range(5):
+        dual.epoch(np.random.default_rng(seed).permutation(30))
+    found += [np.asarray(dual.a), np.asarray(dual.w)]
+    return hashlib.sha256(b"".join(np.ascontiguousarray(array).tobytes() for array in found)).hexdigest()
 
 
 FILTERS = [
@@ -195,7 +211,18 @@ def test_sums_in_lanes_are_sums():
         assert single == pytest.approx(float(x @ w), abs=1e-4)
 
 
+SPARSE = "scipy.sparse.csr_matrix(X)"
 USES = {
+    "Lasso": "tl.Lasso(alpha=0.1).fit(X, y)",
+    "sparse Lasso": f"import scipy.sparse; tl.Lasso(alpha=0.1).fit({SPARSE}, y)",
+    "ElasticNetCV": "tl.ElasticNetCV().fit(X, y)",
+    "LogisticRegression": "tl.LogisticRegression().fit(X, y > 0).predict_proba(X)",
+    "sparse LogisticRegression": f"import scipy.sparse; tl.LogisticRegression(penalty='l1').fit({SPARSE}, y > 0)",
+    "three classes": "tl.LogisticRegression().fit(X, np.digitize(y, [-1, 1]))",
+    "LinearSVC": "tl.LinearSVC(loss='hinge').fit(X, y > 0)",
+    "GeneralizedRegression": "tl.GeneralizedRegression('poisson').fit(X, np.floor(np.abs(y)))",
+    "minimize": "tl.minimize(X, y, loss='huber', penalty='l1', alpha=0.1)",
+    "minimize by the dual": "tl.minimize(X, y > 0, 'hinge', 'l2', alpha=0.1, method='coordinate', intercept=False, tol=1e-2)",
     "LocalRegression": "tl.LocalRegression().fit(X[:, :1], y).predict(X[:, :1]), tl.LocalRegression().fit(X, y).predict(X)",
     "KernelRegression": "tl.KernelRegression(alpha=0.1).fit(X, y).predict(X)",
     "KernelPerceptron": "tl.KernelPerceptron().fit(X, y > 0).predict(X)",

@@ -40,6 +40,15 @@ def test_the_formulas_of_the_old_kernels_are_the_same(name):
     assert evaluate(loss, "mean", SCORES).tolist() == [old.mean(s) for s in SCORES]
 
 
+def test_one_exponential_gives_what_three_give_at_any_score():
+    loss, scores = resolve_loss("logistic"), np.array([-800.0, -40.0, -1.5, 0.0, 1e-9, 2.0, 36.0, 800.0])
+    for y in (-1.0, 1.0):
+        slope, curvature = np.empty(8), np.empty(8)
+        derivatives(loss, scores, np.full(8, y), np.ones(8), slope, curvature)
+        np.testing.assert_allclose(slope, evaluate(loss, "slope", scores, y), rtol=1e-15)
+        np.testing.assert_allclose(curvature, evaluate(loss, "curvature", scores, y), rtol=1e-15)
+
+
 def test_a_loss_is_a_value():
     loss = resolve_loss("huber", delta=2)
     assert loss == resolve_loss("huber", delta=2.0) != resolve_loss("huber") and repr(loss) == "Huber(delta=2.0)"

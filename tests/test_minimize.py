@@ -17,8 +17,8 @@ from trueline.batch import duality
 from trueline.batch.methods import METHODS
 from trueline.batch.problem import as_targets, build
 from trueline.estimators.minimize import minimize
-from trueline.parts.losses import loss as make_loss
-from trueline.parts.penalties import penalty as make_penalty
+from trueline.objective.losses import resolve_loss
+from trueline.objective.penalties import resolve_penalty
 
 
 @pytest.mark.parametrize("loss", LOSSES)
@@ -59,9 +59,9 @@ def test_the_dual_of_any_point_bounds_the_optimum(loss, data):
     intercept = data.draw(st.booleans())
     name = data.draw(st.sampled_from(["l1", "l2", "elastic_net", None, "nonnegative"]))
     X, ys = problem(seed, scales=False)
-    part = make_loss(loss)
+    part = resolve_loss(loss)
     targets, _ = as_targets(ys[loss], part, N)
-    penalty = make_penalty(name, alpha=0.1) if name else make_penalty(None)
+    penalty = resolve_penalty(name, alpha=0.1) if name else resolve_penalty(None)
     risk = build(X, targets, part, penalty, weights=np.full(N, 1.0 / N), intercept=intercept)
     key = (loss, name, seed, intercept)
     if key not in OPTIMA:
@@ -121,14 +121,6 @@ def test_weights_are_repetitions_and_zero_weights_are_absent():
         )
         other = solved(repeated, labels, "logistic", penalty, tol=1e-10, **options_of(penalty, 0.05))
         assert one.certificate.primal == pytest.approx(other.certificate.primal, rel=1e-9)
-
-
-def test_what_a_loss_finds_together_is_what_it_finds_apart():
-    loss = make_loss("logistic")
-    for y in (-1.0, 1.0):
-        for s in (-800.0, -40.0, -1.5, 0.0, 1e-9, 2.0, 36.0, 800.0):
-            apart = loss.value(s, y), loss.slope(s, y), loss.curvature(s, y)
-            assert np.allclose(loss.together(s, y), apart, rtol=1e-15, atol=0)
 
 
 @pytest.mark.parametrize("scale", [1e2, 1e6])

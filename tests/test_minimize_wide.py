@@ -12,8 +12,8 @@ from solving import solved
 import trueline as tl
 from trueline.batch.methods import coordinate, solve
 from trueline.batch.problem import build
-from trueline.parts.losses import loss as make_loss
-from trueline.parts.penalties import penalty as make_penalty
+from trueline.objective.losses import resolve_loss
+from trueline.objective.penalties import resolve_penalty
 from trueline.solvers import glm_working_set, sparse_columns
 from trueline.solvers.sparse_columns import ColumnStore, SparseSlices
 
@@ -27,7 +27,7 @@ def test_wide_problems_screen_safely_and_agree_with_a_peer():
     y = np.where(X[:, :4].sum(axis=1) + 0.5 * rng.normal(size=60) > 0, 1, -1)
     alpha = 0.08
     exact = solved(X, y, "logistic", "l1", "fista", alpha=alpha, tol=1e-10)
-    part, penalty = make_loss("logistic"), make_penalty("l1", alpha=alpha)
+    part, penalty = resolve_loss("logistic"), resolve_penalty("l1", alpha=alpha)
     risk = build(X, y.astype(float), part, penalty, weights=np.full(60, 1 / 60))
     norms, screened = risk.design.lengths(risk.c), []
     points = coordinate(risk, np.zeros(risk.size))
@@ -94,7 +94,7 @@ def test_wide_problems_of_every_layout_with_bounds_and_a_penalised_intercept():
                 found = solved(X, y, "logistic", penalty, "coordinate", alpha=0.01, intercept=intercept, **bounds)
                 assert found.certificate.primal == pytest.approx(exact.certificate.primal, rel=1.1e-6)
     held = build(
-        matrix, y.astype(float), make_loss("squared_hinge"), make_penalty("l1", alpha=0.002),
+        matrix, y.astype(float), resolve_loss("squared_hinge"), resolve_penalty("l1", alpha=0.002),
         weights=np.full(80, 1 / 80), intercept_l1=0.002,
     )  # fmt: skip
     outcome, used, _ = solve(held, tol=1e-9)

@@ -14,7 +14,7 @@ from sklearn.base import BaseEstimator, clone, is_classifier
 import trueline as tl
 from trueline.errors import TruelineError, UsageError
 from trueline.estimators.parameters import HOT
-from trueline.parts.penalties import L2
+from trueline.objective.penalties import L2
 
 
 class Nonsense:

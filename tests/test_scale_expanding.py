@@ -8,7 +8,7 @@ import pytest
 from clusters import split
 
 import trueline as tl
-from trueline.parts.losses import loss
+from trueline.objective.losses import resolve_loss
 from trueline.scale import looking
 from trueline.scale.expanding import Expansion
 
@@ -31,7 +31,7 @@ def rows() -> pd.DataFrame:
 def test_models_add_up_about_any_shift(rows):
     X, y = rows[[*"abc"]].to_numpy(), 2.0 * rows.label.to_numpy() - 1.0
     at, means = np.array([0.8, 0.04, 2.5, -400.0]), (X[:5000].mean(axis=0), X[5000:].mean(axis=0))
-    logistic, one = loss("logistic"), np.ones(len(y))
+    logistic, one = resolve_loss("logistic"), np.ones(len(y))
     left = Expansion.of(0, logistic, [(X[:5000], y[:5000], one[:5000])], at, means[0], True)
     right = Expansion.of(4, logistic, [(X[5000:], y[5000:], one[5000:])], at, means[1], True)
     both = Expansion.merged([left, right])

@@ -84,7 +84,7 @@ def test_refusals_are_those_of_the_encoder(floats, layout, what):
 @pytest.mark.parametrize("folds", [None, 3])
 @pytest.mark.parametrize("what", BAD)
 def test_columns_that_are_checked_by_their_sums_are_refused_alike(floats, what, folds, kind):
-    from trueline.parts.losses import loss
+    from trueline.objective.losses import resolve_loss
 
     name, value = BAD[what]
     rows = floats[[*"abc", "y"]].copy()
@@ -93,7 +93,7 @@ def test_columns_that_are_checked_by_their_sums_are_refused_alike(floats, what, 
     piece = pieces(rows)["columns"]
     declared = dict(as_table(piece, dict.fromkeys(rows)).schema)
     options = OPTIONS | {"folds": folds}
-    task = Scan(declared, options) if kind == "scan" else looking.Look(declared, options, loss("huber"), True)
+    task = Scan(declared, options) if kind == "scan" else looking.Look(declared, options, resolve_loss("huber"), True)
     with pytest.raises(tl.DataError) as refusal:
         list(statistic.encoder_of(3, iter([piece]), declared, options, apart=True))
     with pytest.raises(tl.DataError) as later:
@@ -114,9 +114,9 @@ def test_a_partition_that_is_kept_answers_as_one_that_is_read(floats):
     piece = pieces(floats[[*"abc", "label"]])["columns"]
     declared = dict(as_table(piece, dict.fromkeys([*"abc", "label"])).schema)
     options = {"target": "label", "features": ["a", "b", "c"], "labels": True}
-    from trueline.parts.losses import loss
+    from trueline.objective.losses import resolve_loss
 
-    look = looking.Look(declared, options, loss("logistic"), True)
+    look = looking.Look(declared, options, resolve_loss("logistic"), True)
     kept = Encoded(statistic.encoder_of(0, iter([piece]), declared, options, apart=True))
     raw, *others = (look.run(0, source) for source in (iter([piece]), kept, kept))
     assert others == [raw, raw]
@@ -124,7 +124,7 @@ def test_a_partition_that_is_kept_answers_as_one_that_is_read(floats):
     assert moments.n == len(floats) and told["expansion"].points.keys() == {0}
     theta = np.array([0.1, 0.2, 0.3, 0.4])
     step = passes.Pass(
-        declared, options, moments.designed().schema, moments.terms, loss("logistic"), (0, 1), moments.total.mean[0][:3],
+        declared, options, moments.designed().schema, moments.terms, resolve_loss("logistic"), (0, 1), moments.total.mean[0][:3],
         np.ones(3), True, 4000.0, theta, 0.9 * theta, 0.95 * theta,
     )  # fmt: skip
     assert step.run(0, kept) == step.run(0, iter([piece]))

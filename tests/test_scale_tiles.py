@@ -9,7 +9,7 @@ from clusters import split
 
 import trueline as tl
 from trueline.data.blocks import Columns
-from trueline.parts.losses import loss
+from trueline.objective.losses import resolve_loss
 from trueline.scale import newton, tiles
 from trueline.scale.dask import DaskTable
 from trueline.scale.numbers import Encoded
@@ -36,7 +36,7 @@ def test_sums_are_those_of_the_formulas(layout, intercept, n):
     p = 1.0 / (1.0 + np.exp(y * (z @ theta)))
     for hessian, near in [(True, False), (True, True), (False, False), (False, True)]:
         value, gradient, squares = tiles.summed(
-            loss("logistic"),
+            resolve_loss("logistic"),
             [(layouts(X)[layout], y, c)],
             shift,
             theta,

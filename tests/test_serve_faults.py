@@ -299,7 +299,7 @@ def test_a_disk_without_room_for_snapshots_loses_nothing(tmp_path, at):
 
 @pytest.mark.torture
 @pytest.mark.timeout(0)
-@pytest.mark.parametrize("kind", ["once", "tight", "sync"])
+@pytest.mark.parametrize("kind", ["once", "tight"])
 def test_a_fault_at_every_place_loses_nothing(tmp_path, kind):
     log = tried(tmp_path / "0", "none", -1).log
     assert sum(bool(tried(tmp_path / str(at), kind, at).hit) for at in range(1, len(log) + 1)) > 300

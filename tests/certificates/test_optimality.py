@@ -16,9 +16,8 @@ from trueline.batch.reference import best_constant
 from trueline.certificates.certificate import Status, from_dict
 from trueline.certificates.optimality import PROVEN_GAP, gap_certificate, relative_gap
 from trueline.estimators.proofs import NotProvenWarning
-from trueline.parts.losses import LOSSES
-from trueline.parts.losses import loss as make_loss
-from trueline.parts.penalties import penalty as make_penalty
+from trueline.objective.losses import LOSSES, resolve_loss
+from trueline.objective.penalties import resolve_penalty
 
 NONE = np.zeros(0)
 
@@ -89,7 +88,7 @@ def test_a_loose_tolerance_is_met_in_silence_but_proves_nothing():
 @pytest.mark.parametrize("name", sorted(LOSSES))
 @pytest.mark.parametrize("offset", [False, True])
 def test_null_is_the_loss_of_the_best_constant(name, offset):
-    rng, loss = np.random.default_rng(1), make_loss(name)
+    rng, loss = np.random.default_rng(1), resolve_loss(name)
     y, c = targets(loss, 60, rng), rng.random(60)
     c /= c.sum()
     shift = rng.normal(size=60) if offset else NONE
@@ -107,10 +106,10 @@ def test_null_is_the_loss_of_the_best_constant(name, offset):
 
 @pytest.mark.parametrize("name", sorted(LOSSES))
 def test_saturated_is_the_least_that_any_scores_reach(name):
-    rng, loss = np.random.default_rng(2), make_loss(name)
+    rng, loss = np.random.default_rng(2), resolve_loss(name)
     y = targets(loss, 20, rng)
     c = np.full(20, 1 / 20)
-    risk = build(rng.normal(size=(20, 2)), y, loss, make_penalty(None), weights=c)
+    risk = build(rng.normal(size=(20, 2)), y, loss, resolve_penalty(None), weights=c)
     least = np.mean([min(loss.value(s, t) for s in [t, *np.linspace(-40, 40, 8001)]) for t in risk.y])
     found = risk.reference()
     assert found.saturated <= least + 1e-12 and found.saturated == pytest.approx(least, abs=1e-4)
@@ -136,12 +135,14 @@ def test_where_a_constant_is_in_reach_the_level_does_not_count(kind, sparse):
         nulls = []
         for level in (0.0, 1e6):
             risk = build(
-                given, y + level, make_loss(name), make_penalty(None), weights=np.full(n, 1 / n),
+                given, y + level, resolve_loss(name), resolve_penalty(None), weights=np.full(n, 1 / n),
                 intercept=kind == "intercept",
             )  # fmt: skip
             nulls.append(risk.reference().null)
         assert nulls[1] == pytest.approx(nulls[0], rel=1e-6)
-    bare = build(plain, y + 1e6, make_loss("squared"), make_penalty(None), weights=np.full(n, 1 / n), intercept=False)
+    bare = build(
+        plain, y + 1e6, resolve_loss("squared"), resolve_penalty(None), weights=np.full(n, 1 / n), intercept=False
+    )
     assert bare.reference().null > 1e11  # no constant is in reach: w = 0 is where one begins
 
 

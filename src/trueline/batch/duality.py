@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from .. import dense, threads
-from .._jit import kernel
 from ..doubled import UNIT
 from ..onepass.lasso_gap import summing_error
+from ..solvers.row_sums import beyond_range, conjugate_sum, upper_conjugate_sum
 from .design import row_chunks
 
 if TYPE_CHECKING:
@@ -53,90 +53,9 @@ class Dual(NamedTuple):
 NO_DUAL = Dual(-math.inf, None, 0.0)
 
 
-@kernel
-def conjugate_sum(loss, ca, y, c, offset, start, stop):
-    """(Σ c·[V*(a) − a·o], the sum of the sizes of what was added) over the rows of positive weight, a = ca/c.
-
-    Infinite outside the domain. The terms inside a conjugate are no larger than it and the loss together.
-    """
-    total = size = 0.0
-    for i in range(start, stop):
-        if c[i] > 0.0:
-            a = ca[i] / c[i]
-            low, high = loss.slope_range(y[i])
-            slack = 1e-12 * (1.0 + abs(a))
-            if a < low - slack or a > high + slack:
-                return math.inf, math.inf
-            a = min(max(a, low), high)
-            shift = a * offset[i] if offset.shape[0] > 0 else 0.0
-            value = loss.conjugate(a, y[i])
-            total += c[i] * (value - shift)
-            size += c[i] * (abs(value) + abs(shift))
-    return total, size
-
-
-@kernel
-def beyond_range(loss, ca, y, c, start, stop):
-    """Σ c·(a − b)², b the slope of the loss's range nearest to a = ca/c: ``conjugate_sum`` takes b in place of a."""
-    total = 0.0
-    for i in range(start, stop):
-        if c[i] > 0.0:
-            a = ca[i] / c[i]
-            low, high = loss.slope_range(y[i])
-            if a < low:
-                total += c[i] * (low - a) * (low - a)
-            elif a > high:
-                total += c[i] * (a - high) * (a - high)
-    return total
-
-
-@kernel
-def upper_conjugate(loss, a, y, s):
-    """An upper bound of V*(a) for a loss that has no conjugate of its own, near the score s.
-
-    V'(low) ≤ a ≤ V'(high) is bracketed and bisected; the tangents of V at the two ends then bound
-    a·s − V(s) from above between them, and its concavity does so outside.
-    """
-    low, high, width = s, s, 1.0
-    while loss.slope(low, y) > a and width < 1e12:
-        low -= width
-        width *= 2.0
-    width = 1.0
-    while loss.slope(high, y) < a and width < 1e12:
-        high += width
-        width *= 2.0
-    if loss.slope(low, y) > a or loss.slope(high, y) < a:
-        return math.inf
-    for _ in range(100):
-        middle = 0.5 * (low + high)
-        if middle <= low or middle >= high:
-            break
-        if loss.slope(middle, y) <= a:
-            low = middle
-        else:
-            high = middle
-    at_low = a * low - loss.value(low, y) + (a - loss.slope(low, y)) * (high - low)
-    at_high = a * high - loss.value(high, y) + (loss.slope(high, y) - a) * (high - low)
-    return min(at_low, at_high)
-
-
-@kernel
-def upper_conjugate_sum(loss, ca, y, c, offset, score):
-    """The same for a loss that has no conjugate of its own; ``score`` is where the search for each begins."""
-    total = size = 0.0
-    for i in range(y.shape[0]):
-        if c[i] > 0.0:
-            a = ca[i] / c[i]
-            shift = a * offset[i] if offset.shape[0] > 0 else 0.0
-            value = upper_conjugate(loss, a, y[i], score[i])
-            total += c[i] * (value - shift)
-            size += c[i] * (abs(value) + abs(shift))
-    return total, size
-
-
 def has_conjugate(loss: Any) -> bool:
     """Whether the loss brings its own conjugate."""
-    return hasattr(loss, "conjugate") and hasattr(loss, "slope_range")
+    return bool(loss.has("conjugate") and loss.has("slope_range"))
 
 
 def dual_value(risk: Risk, point: Point) -> Dual:
@@ -176,7 +95,7 @@ def _finished(risk: Risk, point: Point, ca: np.ndarray, z: np.ndarray, moved: fl
         return NO_DUAL
     unbalanced = weakly + float((left / column_widths(risk.design)[zero]).max(initial=0.0))
     if has_conjugate(risk.loss):  # a slope that is moved into its range moves every sum over a column of width 1
-        unbalanced += math.sqrt(float(beyond_range(risk.loss, ca, risk.y, risk.c, 0, len(ca))))
+        unbalanced += math.sqrt(beyond_range(risk.loss, ca, risk.y, risk.c))
     return rounded(risk, point, -total - held, z, steep, size + abs(held), unbalanced, moved=moved)
 
 
@@ -188,18 +107,9 @@ def column_widths(design: Any) -> np.ndarray:
 
 def mean_square(ca: np.ndarray, c: np.ndarray) -> float:
     """Σ c·a², of one slope a row or several."""
-    return float(summed_squares(ca.reshape(len(c), -1), c))
-
-
-@kernel
-def summed_squares(ca, c):
-    """Σ (c·a)²/c over the rows of positive weight."""
-    total = 0.0
-    for i in range(ca.shape[0]):
-        if c[i] > 0.0:
-            for k in range(ca.shape[1]):
-                total += ca[i, k] * (ca[i, k] / c[i])
-    return total
+    on = c > 0.0
+    slopes = ca.reshape(len(c), -1)[on]
+    return float(np.einsum("ik,ik,i->", slopes, slopes, 1.0 / c[on]))
 
 
 def reach_of(risk: Risk, theta: np.ndarray) -> float:

@@ -15,10 +15,10 @@ import numpy as np
 
 from ..certificates.certificate import Status
 from ..errors import UsageError, nearest
-from ..parts.penalties import L1, L2, Box, ElasticNet, GroupL1, NonNegative, Nothing
-from ..solvers.coordinate_descent import by_gram
+from ..objective.penalties import L1, L2, Box, ElasticNet, GroupL1, NonNegative, Nothing
+from ..solvers.coordinate_descent import by_dual, by_gram, lacks_dual
 from ..solvers.glm_working_set import by_columns
-from . import closed, dualcoordinate, gradient, interior, newton, orthant, proximal
+from . import closed, gradient, interior, newton, orthant, proximal
 from .blocks import block
 from .design import Design
 from .reference import LOG_MEAN
@@ -106,7 +106,7 @@ def _lacks(need: str, risk: Risk) -> str | None:
         if not penalty.separable:
             return "a separable penalty; use 'block' with groups, or 'fista'"
         if not (differentiable(loss) and risk.has_curvature):
-            return dualcoordinate.lacks(risk)
+            return lacks_dual(risk)
     return None
 
 
@@ -127,7 +127,7 @@ def choose(risk: Risk) -> tuple[str, str]:
     if penalty.part is not None:
         return "fista", "a penalty of your own is used through its prox"
     if not differentiable(loss):
-        if size > LARGEST_PROGRAM and dualcoordinate.lacks(risk) is None:
+        if size > LARGEST_PROGRAM and lacks_dual(risk) is None:
             return "coordinate", "the loss has corners and the L2 penalty makes its dual smooth"
         if interior.fits(loss) and size <= 4 * newton.LARGEST_MATRIX:
             return "interior", "the loss has corners, so the problem is a linear, quadratic or cone program"
@@ -253,7 +253,7 @@ def solve(
     refuse_unfit(method, risk)
     chosen = METHODS[method]
     refuse_options(method, risk, stop, options)
-    steps = dualcoordinate.steps if method == "coordinate" and not differentiable(risk.loss) else chosen.steps
+    steps = by_dual if method == "coordinate" and not differentiable(risk.loss) else chosen.steps
     theta = np.zeros(risk.size) if start is None else start
     if getattr(risk.loss, "name", "") in LOG_MEAN and not theta.any():
         theta = risk.reference().theta  # the best constant: exp has no use for steps from 0 towards large counts

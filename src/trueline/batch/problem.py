@@ -9,7 +9,7 @@ import numpy as np
 from ..data.refusals import refuse_broken_sparse, refuse_values
 from ..data.rounding import refuse_integers, refuse_masked
 from ..errors import DataError, UsageError
-from ..parts.residuals import Absolute, EpsilonInsensitive, Huber, Power, Quantile, Squared
+from ..objective.regression_losses import Absolute, EpsilonInsensitive, Huber, Power, Quantile, Squared
 from ..solvers.sparse_columns import canonical
 from .design import Design, is_sparse
 from .methods import make_penalty
@@ -157,7 +157,7 @@ def build(
         groups=labels if getattr(penalty, "name", "") == "group_l1" else None,
     )
     if standardise:
-        design.stiffen(_ridge(penalty, own, d), float(getattr(loss, "curvature_bound", lambda: np.inf)()))
+        design.stiffen(_ridge(penalty, own, d), float(loss.curvature_bound()))
     made = make_penalty(
         penalty,
         design,

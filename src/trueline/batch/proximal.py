@@ -25,7 +25,7 @@ def fista(risk: Risk, start: np.ndarray) -> Iterator[Point]:
     """Accelerated proximal gradient with restart."""
     point = risk.point(risk.penalty.prox(start, 0.0))
     lipschitz = risk.lipschitz(point)
-    known = math.isfinite(getattr(risk.loss, "curvature_bound", lambda: math.inf)())
+    known = math.isfinite(risk.curvature_bound)
     if not math.isfinite(lipschitz) or lipschitz <= 0.0:
         lipschitz = 1.0
     ahead, momentum = point, 1.0

@@ -17,9 +17,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from .._jit import kernel
+from ..objective.loss_interface import derivatives
 from ..onepass.lasso_gap import summing_error
-from .duality import NO_OFFSET, conjugate_sum, has_conjugate, solve_symmetric, upper_conjugate_sum
+from ..solvers.row_sums import conjugate_sum, upper_conjugate_sum
+from .duality import NO_OFFSET, has_conjugate, solve_symmetric
 
 if TYPE_CHECKING:
     from .risk import Risk
@@ -41,16 +42,13 @@ class Reference(NamedTuple):
     theta: np.ndarray
 
 
-@kernel
-def value_and_slope(loss, y, c, offset, constant):
-    """(Σ c·V, Σ c·V') where every score is a constant beside its offset."""
-    value = slope = 0.0
-    for i in range(y.shape[0]):
-        if c[i] > 0.0:
-            score = constant + offset[i] if offset.shape[0] > 0 else constant
-            value += c[i] * loss.value(score, y[i])
-            slope += c[i] * loss.slope(score, y[i])
-    return value, slope
+def value_and_slope(
+    loss: Any, y: np.ndarray, c: np.ndarray, offset: np.ndarray, constant: float
+) -> tuple[float, float]:
+    """(Σ c·V, Σ c·V') where every score is a constant beside its offset, over rows of positive weight."""
+    slope = np.empty(len(y))
+    scores = constant + offset if len(offset) else np.full(len(y), constant)
+    return derivatives(loss, scores, y, c, slope, np.zeros(0)), float(slope.sum())
 
 
 def reference(risk: Risk) -> Reference:
@@ -60,6 +58,8 @@ def reference(risk: Risk) -> Reference:
     y, c = risk.y, risk.c
     if getattr(risk.loss, "targets", "") == "sign" and not len(offset):
         y, c = np.array([-1.0, 1.0]), np.array([c[y < 0.0].sum(), c[y > 0.0].sum()])
+    elif not c.all():
+        y, offset, c = y[c > 0.0], offset[c > 0.0] if len(offset) else offset, c[c > 0.0]
     direction = constant_direction(risk)
     if direction is None:
         value = float(value_and_slope(risk.loss, y, c, offset, 0.0)[0])
@@ -115,11 +115,8 @@ def best_constant(loss: Any, y: np.ndarray, c: np.ndarray, offset: np.ndarray) -
     """
 
     def at(t: float) -> tuple[float, float]:
-        try:
-            value, slope = value_and_slope(loss, y, c, offset, t)
-        except OverflowError:
-            value = slope = math.nan
-        return (float(value), float(slope)) if value == value else (math.inf, math.copysign(math.inf, t))
+        value, slope = value_and_slope(loss, y, c, offset, t)
+        return (value, slope) if value == value and slope == slope else (math.inf, math.copysign(math.inf, t))
 
     best = _guess(loss, y, c, offset)
     value, slope = at(best)

@@ -16,14 +16,13 @@ from typing import Any
 import numpy as np
 
 from .. import dense, threads
-from .._jit import kernel
 from ..certificates.certificate import Status
 from ..certificates.optimality import GapCertificate, gap_certificate, relative_gap
 from ..doubled import UNIT
 from ..errors import UsageError, nearest
+from ..objective.loss_interface import derivatives
+from ..objective.user_loss import assumption_of
 from ..onepass.lasso_gap import summing_error
-from ..parts.losses import LOSSES
-from ..parts.own_loss import assumption_of
 from .design import Design, row_chunks, standardised_block
 from .duality import Dual, column_widths, dual_value, mean_square, reach_of, solve_or_leave
 from .reference import Reference, reference
@@ -33,39 +32,6 @@ LONG = 20_000  # rows from which one fused reading beats separate products
 BLOCK_ENTRIES = 100_000
 SEEN = 1e-12  # of an objective: changes that a certificate states
 LONGEST = 50  # iterations after which a dual point is formed whatever the gradient says: Ctrl-C keeps the last one
-
-
-@kernel
-def evaluate(loss, score, y, c, slope, curvature, start, stop):
-    """Σ c·V over some rows; fills c·V' and c·V''."""
-    total = 0.0
-    for i in range(start, stop):
-        total += c[i] * loss.value(score[i], y[i])
-        slope[i] = c[i] * loss.slope(score[i], y[i])
-        curvature[i] = c[i] * loss.curvature(score[i], y[i])
-    return total
-
-
-@kernel
-def evaluate_together(loss, score, y, c, slope, curvature, start, stop):
-    """The same for a loss that finds all three from what they share."""
-    total = 0.0
-    for i in range(start, stop):
-        value, first, second = loss.together(score[i], y[i])
-        total += c[i] * value
-        slope[i] = c[i] * first
-        curvature[i] = c[i] * second
-    return total
-
-
-@kernel
-def evaluate_slope(loss, score, y, c, slope, start, stop):
-    """The same for a loss without a curvature."""
-    total = 0.0
-    for i in range(start, stop):
-        total += c[i] * loss.value(score[i], y[i])
-        slope[i] = c[i] * loss.slope(score[i], y[i])
-    return total
 
 
 @dataclasses.dataclass
@@ -116,12 +82,7 @@ class Risk:
 
     @property
     def has_curvature(self) -> bool:
-        return callable(getattr(self.loss, "curvature", None))
-
-    @property
-    def evaluator(self) -> Any:
-        """The kernel that fills slopes and curvatures."""
-        return evaluate_together if hasattr(self.loss, "together") else evaluate
+        return bool(self.loss.has("curvature"))
 
     def point(self, theta: np.ndarray, scores: np.ndarray | None = None) -> Point:
         """The point of these parameters; ``scores`` saves a pass where they are known."""
@@ -131,16 +92,10 @@ class Risk:
                 scores += self.offset
         slope, curvature = np.empty_like(scores), np.empty_like(scores) if self.has_curvature else np.zeros(0)
         with np.errstate(over="ignore", invalid="ignore"):
-            if self.has_curvature:
-                parts = threads.spread(
-                    lambda rows: self.evaluator(self.loss, scores, self.y, self.c, slope, curvature, *rows),
-                    row_chunks(len(scores)),
-                )
-            else:
-                parts = threads.spread(
-                    lambda rows: evaluate_slope(self.loss, scores, self.y, self.c, slope, *rows),
-                    row_chunks(len(scores)),
-                )
+            parts = threads.spread(
+                lambda rows: derivatives(self.loss, scores, self.y, self.c, slope, curvature, *rows),
+                row_chunks(len(scores)),
+            )
         total = float(sum(parts))
         return Point(theta, scores, total if total == total else math.inf, slope, curvature, self.penalty.value(theta))
 
@@ -175,7 +130,7 @@ class Risk:
                 np.add(part @ coef, constant, out=scores[some])
                 if self.offset is not None:
                     scores[some] += self.offset[some]
-                value += self.evaluator(self.loss, scores, self.y, self.c, slope, curvature, start, stop)
+                value += derivatives(self.loss, scores, self.y, self.c, slope, curvature, start, stop)
                 g += slope[some] @ part
                 if hessian:
                     own = block[: stop - start]
@@ -259,7 +214,7 @@ class Risk:
     @property
     def curvature_bound(self) -> float:
         """The most that the loss curves at any score; infinite where nothing bounds it."""
-        return float(self.loss.curvature_bound()) if hasattr(self.loss, "curvature_bound") else math.inf
+        return float(self.loss.curvature_bound())
 
     def lipschitz(self, point: Point | None = None) -> float:
         """λ_max of the Hessian of the mean loss: at any point (a bound), or at this point if there is no bound."""
@@ -524,6 +479,6 @@ def run(
         newton_decrement=best.decrement,
         largest_step=2.0 / risk._largest if risk._largest is not None and risk._largest > 0.0 else None,
         status=status,
-        assumptions=assumption_of(risk.loss, LOSSES),
+        assumptions=assumption_of(risk.loss),
     )
     return Outcome(best, certificate, trace, reason)

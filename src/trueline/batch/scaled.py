@@ -14,90 +14,13 @@ from typing import Any
 
 import numpy as np
 
-from .._jit import kernel
-
-
-@kernel
-def custom_value(part, theta, scale, weights):
-    total = 0.0
-    for j in range(weights.shape[0]):
-        total += part.value(theta[j] / scale[j], weights[j])
-    return total
-
-
-@kernel
-def custom_prox(part, theta, step, scale, weights, out):
-    for j in range(weights.shape[0]):
-        s = scale[j]
-        out[j] = s * part.prox(theta[j] / s, step / (s * s), weights[j])
-
-
-@kernel
-def custom_conjugate(part, z, scale, weights):
-    total = 0.0
-    for j in range(weights.shape[0]):
-        total += part.conjugate(z[j] * scale[j], weights[j])
-    return total
-
-
-@kernel
-def separable_value(theta, l1, l2):
-    total = 0.0
-    for j in range(theta.shape[0]):
-        total += l1[j] * abs(theta[j]) + 0.5 * l2[j] * theta[j] * theta[j]
-    return total
-
-
-@kernel
-def separable_conjugate(z, l1, l2, lower, upper, counted):
-    """sup over θ of z·θ − Ω(θ), over the parameters that count."""
-    total = 0.0
-    for j in range(z.shape[0]):
-        if not counted[j]:
-            continue
-        excess = abs(z[j]) - l1[j]
-        best = 0.0
-        if excess > 1e-12 * l1[j]:
-            best = excess / l2[j] if l2[j] > 0.0 else np.inf
-            best = best if z[j] > 0.0 else -best
-        best = min(max(best, lower[j]), upper[j])
-        if not abs(best) < np.inf:
-            return np.inf
-        total += z[j] * best - l1[j] * abs(best) - 0.5 * l2[j] * best * best
-    return total
-
-
-@kernel
-def separable_shrink(z, l1, l2, lower, upper, counted):
-    """The largest factor ≤ 1 at which no parameter that counts has an infinite conjugate."""
-    factor = 1.0
-    for j in range(z.shape[0]):
-        if counted[j] and l2[j] == 0.0:
-            size = abs(z[j])
-            if factor * size > l1[j] and (upper[j] if z[j] > 0.0 else -lower[j]) == np.inf:
-                factor = l1[j] / size
-    return factor
-
-
-@kernel
-def separable_stationarity(theta, gradient, l1, l2, lower, upper, out):
-    """The smallest subgradient of loss + Ω."""
-    for j in range(theta.shape[0]):
-        t = theta[j]
-        g = gradient[j] + l2[j] * t
-        if t > 0.0:
-            g += l1[j]
-        elif t < 0.0:
-            g -= l1[j]
-        elif g > 0.0:
-            g = max(g - l1[j], 0.0)
-        else:
-            g = min(g + l1[j], 0.0)
-        if t <= lower[j]:
-            g = min(g, 0.0)
-        if t >= upper[j]:
-            g = max(g, 0.0)
-        out[j] = g
+from ..objective.penalties import scaled_conjugate, scaled_prox, scaled_value
+from ..solvers.separable_penalty import (
+    separable_conjugate,
+    separable_shrink,
+    separable_stationarity,
+    separable_value,
+)
 
 
 @dataclasses.dataclass
@@ -111,8 +34,8 @@ class ScaledPenalty:
     groups: list[np.ndarray] = dataclasses.field(default_factory=list)
     strengths: np.ndarray = dataclasses.field(default_factory=lambda: np.zeros(0))
     part: Any = None
-    weights: np.ndarray | None = None
-    scale: np.ndarray | None = None
+    weights: Any = None  # arrays, where there is a user's part
+    scale: Any = None
 
     @classmethod
     def nothing(cls, size: int) -> ScaledPenalty:
@@ -170,7 +93,7 @@ class ScaledPenalty:
         for group, strength in zip(self.groups, self.strengths, strict=True):
             total += float(strength) * float(np.linalg.norm(theta[group]))
         if self.part is not None:
-            total += custom_value(self.part, theta, self.scale, self.weights)
+            total += scaled_value(self.part, theta, self.scale, self.weights)
         return total
 
     def difference(self, before: np.ndarray, after: np.ndarray) -> float:
@@ -184,8 +107,8 @@ class ScaledPenalty:
             both = float(np.linalg.norm(one) + np.linalg.norm(two))
             total += float(strength) * float((one - two) @ (one + two)) / both if both > 0.0 else 0.0
         if self.part is not None:
-            total += custom_value(self.part, before, self.scale, self.weights)
-            total -= custom_value(self.part, after, self.scale, self.weights)
+            total += scaled_value(self.part, before, self.scale, self.weights)
+            total -= scaled_value(self.part, after, self.scale, self.weights)
         return total
 
     def prox(self, theta: np.ndarray, step: float | np.ndarray) -> np.ndarray:
@@ -196,22 +119,24 @@ class ScaledPenalty:
             norm = float(np.linalg.norm(out[group]))
             out[group] *= max(0.0, 1.0 - step * strength / norm) if norm > 0.0 else 0.0
         if self.part is not None:
-            custom_prox(self.part, theta, float(step), self.scale, self.weights, out)
+            scaled_prox(self.part, theta, float(step), self.scale, self.weights, out)
         return out
 
     def conjugate(self, z: np.ndarray) -> float:
         """sup over θ of z·θ − Ω(θ); z of the free parameters is taken as 0."""
         total = 0.0
         if self.part is not None and self.weights is not None:
-            total += custom_conjugate(self.part, z, self.scale, self.weights)
+            total += scaled_conjugate(self.part, z, self.scale, self.weights)
         for group, strength in zip(self.groups, self.strengths, strict=True):
             if np.linalg.norm(z[group]) > strength * (1.0 + 1e-12):
                 return np.inf
-        return total + float(separable_conjugate(z, self.l1, self.l2, self.lower, self.upper, self.plain))
+        return total + float(
+            separable_conjugate(z, self.l1, self.l2, self.lower, self.upper, self.plain.view(np.uint8))
+        )
 
     def shrink(self, z: np.ndarray) -> float:
         """The largest factor ≤ 1 that brings z into the domain of the conjugate."""
-        factor = float(separable_shrink(z, self.l1, self.l2, self.lower, self.upper, self.plain))
+        factor = float(separable_shrink(z, self.l1, self.l2, self.lower, self.upper, self.plain.view(np.uint8)))
         for group, strength in zip(self.groups, self.strengths, strict=True):
             norm = float(np.linalg.norm(z[group]))
             factor = min(factor, strength / norm if norm > 0.0 and strength > 0.0 else 1.0)

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from .. import dense
-from .._jit import kernel
+from ..solvers.row_sums import below_the_top, negative_entropy, softmax_shares
 from .design import Design
 from .duality import NO_DUAL, Dual, mean_square, rounded, solve_symmetric
 from .reference import Reference
@@ -24,56 +24,15 @@ from .scaled import ScaledPenalty
 LARGEST_FACTOR = 1000  # parameters of a class whose matrix is factored once, to scale the steps
 
 
-@kernel
-def below_the_top(scores, y, below, own):
-    """Fills each score minus the largest of its row, and that of the row's own class."""
-    for i in range(scores.shape[0]):
-        top = scores[i, 0]
-        for k in range(1, scores.shape[1]):
-            top = max(top, scores[i, k])
-        for k in range(scores.shape[1]):
-            below[i, k] = scores[i, k] - top
-        own[i] = below[i, y[i]]
-
-
-@kernel
-def shares(p, own, y, c, slope):
-    """The mean loss; divides the exponentials in ``p`` by their sums and fills c∘(p − e_y)."""
-    loss = 0.0
-    for i in range(p.shape[0]):
-        total = 0.0
-        for k in range(p.shape[1]):
-            total += p[i, k]
-        rest = 0.0  # 1 − p of the own class, to its last digit where that is nearly 1
-        for k in range(p.shape[1]):
-            p[i, k] /= total
-            slope[i, k] = c[i] * p[i, k]
-            if k != y[i]:
-                rest += p[i, k]
-        slope[i, y[i]] = -c[i] * rest
-        loss += c[i] * (np.log(total) - own[i])
-    return loss
-
-
-@kernel
-def negative_entropy(q, c):
-    """Σ c·Σ q ln q, with 0 ln 0 = 0; what rounding left below 0 counts as 0."""
-    total = 0.0
-    for i in range(q.shape[0]):
-        for k in range(q.shape[1]):
-            if q[i, k] > 0.0:
-                total += c[i] * q[i, k] * np.log(q[i, k])
-    return total
-
-
 class Softmax:
     """What the methods may ask of the loss itself."""
 
     name = "softmax"
     smooth = True
 
-    def curvature(self) -> None:
-        """Exists; the matrix diag p − ppᵀ is formed where it is needed."""
+    def has(self, method: str) -> bool:
+        """Whether there is such a method; the matrix diag p − ppᵀ is formed where it is needed."""
+        return method in ("curvature", "curvature_bound")
 
     def curvature_bound(self) -> float:
         return 0.5
@@ -108,10 +67,11 @@ class SoftmaxRisk(Risk):
     def point(self, theta: np.ndarray, scores: np.ndarray | None = None) -> Point:
         if scores is None:
             scores = self.image(theta)
+        scores = np.ascontiguousarray(scores)
         p, own, slope = np.empty(scores.shape), np.empty(len(scores)), np.empty(scores.shape)
         below_the_top(scores, self.y, p, own)
         np.exp(p, out=p)
-        loss = float(shares(p, own, self.y, self.c, slope))
+        loss = softmax_shares(p, own, self.y, self.c, slope)
         return Point(theta, scores, loss, slope, p, self.penalty.value(theta))
 
     def gradient(self, point: Point) -> np.ndarray:
@@ -197,7 +157,7 @@ class SoftmaxRisk(Risk):
         q[np.arange(len(q)), self.y[on]] += 1.0
         if q.min(initial=0.0) < -1e-12:
             return NO_DUAL
-        total, held = float(negative_entropy(q, self.c[on])), self.penalty.conjugate(z)
+        total, held = negative_entropy(q, self.c[on]), self.penalty.conjugate(z)
         left += math.sqrt(float(self.c[on] @ (np.minimum(q, 0.0) ** 2).sum(axis=1)))  # shares below 0 count as 0
         # The own class's share is 1 less the others', rounded in units of 1.
         steep = mean_square(ca, self.c)

@@ -285,8 +285,8 @@ def _zero_or_one(moments: Any) -> bool:
 
 
 def _by_jobs(asked: Asked, table: Any, loss: str, options: dict[str, Any], began: float) -> Fitted:
-    from ..parts.losses import loss as make_loss
-    from ..parts.penalties import penalty as make_penalty
+    from ..objective.losses import resolve_loss
+    from ..objective.penalties import resolve_penalty
     from ..scale.cluster import fit_generalized, fit_logistic
 
     if asked.penalty not in ("none", "ridge"):
@@ -295,11 +295,11 @@ def _by_jobs(asked: Asked, table: Any, loss: str, options: dict[str, Any], began
         raise UsageError("with --engine this loss takes a number as --alpha", where="alpha")
     check_folds(asked, loss)
     alpha = float(asked.alpha) if asked.penalty == "ridge" else None
-    penalty = make_penalty(None) if alpha is None else make_penalty("l2", alpha=alpha)
+    penalty = resolve_penalty(None) if alpha is None else resolve_penalty("l2", alpha=alpha)
     if loss == "logistic":
         record = fit_logistic(table, target=asked.target, penalty=penalty, **options)
     else:
-        record = fit_generalized(table, target=asked.target, loss=make_loss(loss), penalty=penalty, **options)
+        record = fit_generalized(table, target=asked.target, loss=resolve_loss(loss), penalty=penalty, **options)
     record = as_shown(record)
     seconds = {"read": 0.0, "solve": time.perf_counter() - began}
     notes = [f"{record.statistics['jobs']} jobs", *schema_notes(record.schema), *alias_notes(record)]

@@ -96,12 +96,12 @@ def one_fit(asked: Any, loss: str, X: np.ndarray, y: np.ndarray, weights: Any, s
             schema=schema,
         )
     from ..model.iterated import fit_generalized, penalty_of
-    from ..parts.losses import loss as loss_part
+    from ..objective.losses import resolve_loss
 
-    part, penalty, start = loss_part(loss), penalty_of(alpha, ratio), None
+    part, penalty, start = resolve_loss(loss), penalty_of(alpha, ratio), None
     if loss == "huber":
         start, delta = least_squares_start(X, y, schema.intercept)
-        part = loss_part("huber", delta=delta)
+        part = resolve_loss("huber", delta=delta)
     if loss_is_sign(loss):
         return _margin_fit(asked, loss, X, y, weights, schema, (part, penalty))
     return fit_generalized(
@@ -161,14 +161,16 @@ def least_squares_start(X: np.ndarray, y: np.ndarray, intercept: bool) -> tuple[
 
 def scored_by(loss: str, X: np.ndarray, y: np.ndarray, intercept: bool = True) -> Any:
     """The loss that rows left out are scored by: one and the same for every fold."""
-    from ..parts.losses import loss as loss_part
+    from ..objective.losses import resolve_loss
 
-    return loss_part("huber", delta=least_squares_start(X, y, intercept)[1]) if loss == "huber" else loss_part(loss)
+    return (
+        resolve_loss("huber", delta=least_squares_start(X, y, intercept)[1]) if loss == "huber" else resolve_loss(loss)
+    )
 
 
 def mean_loss(part: Any, record: Any, X: np.ndarray, y: np.ndarray, weights: np.ndarray | None = None) -> float:
     """The mean loss of a record on other rows; not a number where they have no weight."""
-    from ..batch.risk import evaluate_slope
+    from ..objective.loss_interface import derivatives
 
     share = np.full(len(y), 1.0) if weights is None else weights
     if not share.sum() > 0:
@@ -179,4 +181,4 @@ def mean_loss(part: Any, record: Any, X: np.ndarray, y: np.ndarray, weights: np.
         return float(-np.log(np.maximum(record.probabilities(X)[np.arange(len(y)), place], 1e-300)) @ share)
     t = np.where(y == record.classes[-1], 1.0, -1.0) if record.classes else y.astype(float)
     score = np.ascontiguousarray(np.ravel(record.score(X)), dtype=float)
-    return float(evaluate_slope(part, score, t, share, np.empty(len(t)), 0, len(t)))
+    return derivatives(part, score, t, share, np.empty(len(t)), np.empty(0))

@@ -152,17 +152,16 @@ def certificate_text(certificate: dict[str, Any]) -> str:
 def wrapped(text: str, room: int) -> list[str]:
     """A sentence over several lines; colours do not count as width."""
     import re
-    import textwrap
+
+    from ..report.text import columns_of, in_lines
 
     bare = re.sub(r"\033\[\d+m", "", text)
-    if len(bare) <= room:
+    if columns_of(bare) <= room:
         return [text]
     whole = re.sub(
         r"(?<=\w) (?=[\d∞-])|(?<=\d) (?=digits|examples|mistakes|rows)", "\0", bare
     )  # a number stays with its name
-    lines = [
-        line.replace("\0", " ") for line in textwrap.wrap(whole, room, subsequent_indent="  ", break_long_words=False)
-    ]
+    lines = [line.replace("\0", " ") for line in in_lines(whole, room)]
     head = bare.partition(":")[0]
     if text != bare and lines[0].startswith(head):
         lines[0] = text[: text.index(head) + len(head)] + "\033[0m" + lines[0][len(head) :]

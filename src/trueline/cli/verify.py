@@ -121,12 +121,12 @@ def _table(result: Any) -> str:
 
 def _below(name: str, claimed: str, found: str, end: str) -> str:
     """A claim in lines of the terminal's width."""
-    import textwrap
-
+    from ..report.text import in_lines
     from .console import width
 
-    parts = [f"{name}: {end}", f"  claimed {claimed.strip()}", f"  found {found.strip()}"]
-    return "\n".join(textwrap.fill(part, width(), subsequent_indent="    ", break_on_hyphens=False) for part in parts)
+    head = in_lines(f"{name}: {end}", width(), "    ")
+    parts = (f"claimed {claimed.strip()}", f"found {found.strip()}")
+    return "\n".join([*head, *(line for part in parts for line in in_lines(part, width(), "    ", "  "))])
 
 
 def _named(claim: str) -> str:
@@ -138,16 +138,11 @@ def _named(claim: str) -> str:
 
 def _stated(result: Any) -> str:
     """The names of what is said and not checked, in lines of the terminal's width."""
-    import textwrap
-
+    from ..report.text import in_lines
     from .console import width
 
     names = [_named(name) for name, _ in result.stated]
-    if not names:
-        return "stated, not checked: nothing"
-    return textwrap.fill(
-        f"stated, not checked: {', '.join(names)}", width(), subsequent_indent="  ", break_on_hyphens=False
-    )
+    return "\n".join(in_lines(f"stated, not checked: {', '.join(names) or 'nothing'}", width()))
 
 
 def _cells(head: str, values: list[Any]) -> list[str]:

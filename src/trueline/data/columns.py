@@ -92,8 +92,11 @@ def _number(frame: pl.DataFrame, dtype: Any, name: str, kind: str, describe: str
         parsed = text.str.strip_chars().cast(pl.Float64, strict=False)
         bad = (parsed.is_null() & text.is_not_null()).arg_max() or 0
         wanted = {"number": "numbers", "boolean": "true or false", "date": "dates"}[kind]
+        value = text[int(bad)]
+        comma = kind == "number" and value is not None and _COMMA.fullmatch(value)
+        remedy = "; its commas seem to begin decimals (--decimal , on the command line)" if comma else ""
         raise DataError(
-            f"column {name!r} of {describe} is text ({text[int(bad)]!r} in row {row + int(bad) + 1}) where {wanted} are expected",
+            f"column {name!r} of {describe} is text ({value!r} in row {row + int(bad) + 1}) where {wanted} are expected{remedy}",
             where=name,
         )
     if found != "date":

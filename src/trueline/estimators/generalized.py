@@ -10,9 +10,9 @@ from sklearn.base import BaseEstimator, RegressorMixin
 from ..engines import engine_of
 from ..errors import UsageError
 from ..model.iterated import combined_offset, fit_generalized, link_of, refuse_classes
-from ..parts.losses import LOSSES
-from ..parts.losses import loss as make_loss
-from ..parts.penalties import penalty as make_penalty
+from ..objective.loss_interface import evaluate
+from ..objective.losses import resolve_loss
+from ..objective.penalties import resolve_penalty
 from .logistic import LinearRecord
 from .parameters import NONE, Number, Whole
 from .proofs import warn_unproven
@@ -103,7 +103,7 @@ class GeneralizedRegression(LinearRecord, RegressorMixin, BaseEstimator):
                 f"power is {self.power!r}; Tweedie's lies between 1 and 2 (1 is 'poisson', 2 is 'gamma')", where="power"
             )
         own = fields.get(self.loss, {}) if isinstance(self.loss, str) else {}
-        made = make_loss(self.loss, **own)
+        made = resolve_loss(self.loss, **own)
         refuse_classes(made)
         return made
 
@@ -111,7 +111,7 @@ class GeneralizedRegression(LinearRecord, RegressorMixin, BaseEstimator):
         fields = {"alpha": self.alpha} if self.penalty in ("l1", "l2", "elastic_net") else {}
         if self.penalty == "elastic_net":
             fields["l1_ratio"] = self.l1_ratio
-        return make_penalty(self.penalty, **fields)
+        return resolve_penalty(self.penalty, **fields)
 
     def fit(
         self,
@@ -189,9 +189,7 @@ class GeneralizedRegression(LinearRecord, RegressorMixin, BaseEstimator):
         loss = self._loss()
         if self.model_.link == "log":
             return np.exp(scores)
-        if type(loss) in LOSSES.values() or not hasattr(loss, "mean"):
-            return scores
-        return np.array([loss.mean(float(s)) for s in scores])
+        return scores if loss.own is None else evaluate(loss, "mean", scores)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

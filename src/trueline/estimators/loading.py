@@ -15,6 +15,7 @@ from .. import modelfile
 from ..errors import ModelError, named_options
 from ..model import restore
 from ..model import save as save_record
+from ..objective.named_function import NamedFunction
 from .parameters import Checked
 
 # What a record that was saved without an estimator comes back as.
@@ -108,7 +109,7 @@ def _outward(name: str, value: Any) -> Any:
         value = value.item()
     if value is None or isinstance(value, (str, int, float, bool)):
         return value
-    if isinstance(value, tuple) and hasattr(value, "_fields"):
+    if isinstance(value, NamedFunction) or (isinstance(value, tuple) and hasattr(value, "_fields")):
         return {
             "part": f"{type(value).__module__}.{type(value).__qualname__}",
             "fields": [_outward(name, v) for v in value],
@@ -142,14 +143,15 @@ def _inward(value: Any, classes: set[type]) -> Any:
         return np.asarray(value["array"])
     if "dict" in value:
         return {_inward(k, classes): _inward(v, classes) for k, v in value["dict"]}
+    from ..objective.losses import LOSSES
+    from ..objective.penalties import PENALTIES
     from ..parts.geometries import GEOMETRIES, Mirrored
-    from ..parts.losses import LOSSES
-    from ..parts.penalties import PENALTIES
 
     known = [*LOSSES.values(), *GEOMETRIES.values(), *PENALTIES.values(), Mirrored, *classes]
     last = value["part"].rpartition(".")[2]
-    made = next((c for c in known if f"{c.__module__}.{c.__qualname__}" == value["part"]), None)
-    made = made or next((c for c in classes if c.__qualname__ == last), None)
+    places = {f"{c.__module__}.{c.__qualname__}": c for c in known}
+    ours = known if value["part"].startswith("trueline.") else classes  # whatever module holds it today
+    made = places.get(value["part"]) or next((c for c in ours if c.__qualname__ == last), None)
     if made is None:
         raise ModelError(f"the file uses {value['part']}; hand its class in: load(path, parts=[{last}])", where="parts")
     return made if value.get("class") else made(*(_inward(v, classes) for v in value["fields"]))

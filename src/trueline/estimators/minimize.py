@@ -16,10 +16,8 @@ from ..certificates.certificate import Status
 from ..certificates.optimality import GapCertificate
 from ..errors import UsageError, unknown_option, warn_caller
 from ..model.iterated import objective_of
-from ..parts.losses import LOSSES
-from ..parts.losses import loss as make_loss
-from ..parts.penalties import PENALTIES
-from ..parts.penalties import penalty as make_penalty_part
+from ..objective.losses import LOSSES, resolve_loss
+from ..objective.penalties import PENALTIES, resolve_penalty
 from .proofs import NotProvenWarning
 
 
@@ -174,7 +172,7 @@ def minimize(
     if penalty == "box" and (lower is not None or upper is not None):
         penalty = None  # the bounds are told here, and the part's own would add to them
     matrix = as_matrix(X)
-    loss_part = _part(loss, LOSSES, make_loss, options)
+    loss_part = _part(loss, LOSSES, resolve_loss, options)
     targets, classes = as_targets(y, loss_part, matrix.shape[0])
     weights = as_weights(sample_weight, matrix.shape[0])
     shift = None if offset is None else as_vector(offset, "offset", matrix.shape[0])
@@ -183,7 +181,7 @@ def minimize(
     standard = bool(standardise) and not (method == STOCHASTIC and penalty is not None)
     for strength in alphas:
         given = options | {name: v for name, v in (("alpha", strength), ("l1_ratio", l1_ratio)) if v is not None}
-        penalty_part = _part(penalty, PENALTIES, make_penalty_part, given)
+        penalty_part = _part(penalty, PENALTIES, resolve_penalty, given)
         if given:
             raise _refused(min(given), loss_part, penalty_part)
         risk = build(

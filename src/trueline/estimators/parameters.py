@@ -180,7 +180,7 @@ def is_scoring(value: Any) -> bool:
 
 
 def _losses() -> Iterable[str]:
-    from ..parts.losses import LOSSES
+    from ..objective.losses import LOSSES
 
     return LOSSES
 
@@ -192,7 +192,7 @@ def _geometries() -> Iterable[str]:
 
 
 def _penalties() -> Iterable[str]:
-    from ..parts.penalties import PENALTIES
+    from ..objective.penalties import PENALTIES
 
     return PENALTIES
 

@@ -21,9 +21,8 @@ from ..batch.risk import Outcome
 from ..batch.softmax import SoftmaxRisk
 from ..certificates.optimality import GapCertificate
 from ..errors import DataError, UsageError
-from ..parts.losses import LOSSES
-from ..parts.losses import loss as make_loss
-from ..parts.penalties import penalty as make_penalty
+from ..objective.losses import LOSSES, resolve_loss
+from ..objective.penalties import resolve_penalty
 from .linear import LinearModel, as_terms
 
 
@@ -92,12 +91,12 @@ def labelled(y: Any, n: int) -> tuple[np.ndarray, np.ndarray]:
 def penalty_of(strength: float, l1_ratio: float) -> Any:
     """The elastic net, as the simplest part that says it."""
     if strength == 0.0:
-        return make_penalty(None)
+        return resolve_penalty(None)
     if l1_ratio == 0.0:
-        return make_penalty("l2", alpha=strength)
+        return resolve_penalty("l2", alpha=strength)
     if l1_ratio == 1.0:
-        return make_penalty("l1", alpha=strength)
-    return make_penalty("elastic_net", alpha=strength, l1_ratio=l1_ratio)
+        return resolve_penalty("l1", alpha=strength)
+    return resolve_penalty("elastic_net", alpha=strength, l1_ratio=l1_ratio)
 
 
 def objective_of(loss: Any, penalty: Any, **more: Any) -> dict[str, Any]:
@@ -106,7 +105,7 @@ def objective_of(loss: Any, penalty: Any, **more: Any) -> dict[str, Any]:
         more = {"lower": float(penalty.lower), "upper": float(penalty.upper)} | more
     return {
         "loss": getattr(loss, "name", type(loss).__name__),
-        "loss_fields": [float(v) for v in loss] if isinstance(loss, tuple) else [],
+        "loss_fields": [float(v) for v in getattr(loss, "_asdict", dict)().values()],
         "penalty": getattr(penalty, "name", type(penalty).__name__),
         "alpha": float(getattr(penalty, "alpha", 0.0)),
         "l1_ratio": float(getattr(penalty, "l1_ratio", 0.0)),
@@ -140,7 +139,7 @@ def fit_logistic(
     weights = row_weights(sample_weight, factors, index)
     total = total_weight(weights)
     penalty = penalty_of(0.0 if math.isinf(C) else 1.0 / (C * total), float(l1_ratio))
-    loss = make_loss("logistic")
+    loss = resolve_loss("logistic")
     targets = 2.0 * index - 1.0
     risk = build(X, targets, loss, penalty, weights=weights / total, intercept=fit_intercept)
     statistics: dict[str, Any] = {"family": "logistic", "fit_intercept": bool(fit_intercept)}
@@ -223,7 +222,7 @@ def fit_margin(
     weights = row_weights(sample_weight, factors, index)
     total = total_weight(weights)
     strength = 1.0 / (C * total)
-    part = make_penalty(penalty, alpha=strength)
+    part = resolve_penalty(penalty, alpha=strength)
     held: dict[str, Any] = (
         {f"intercept_{penalty}": strength / intercept_scaling ** (2 if penalty == "l2" else 1)} if fit_intercept else {}
     )
@@ -231,7 +230,7 @@ def fit_margin(
     coefs, constants, certificates, used, why, iterations = [], [], [], method, "", 0
     for k in heads:
         targets = np.where(index == k, 1.0, -1.0)
-        loss_part = make_loss(loss)
+        loss_part = resolve_loss(loss)
         risk = build(X, targets, loss_part, part, weights=weights / total, intercept=fit_intercept, **held)
         outcome, used, why = solve(risk, method, tol=tol, max_iter=max_iter)
         one, bias = risk.design.split(outcome.point.theta)
@@ -240,7 +239,7 @@ def fit_margin(
         certificates.append(outcome.certificate)
         iterations = max(iterations, len(outcome.trace) - 1)
     told = {"tolerance": float(tol), "class_factors": factors}
-    objective = objective_of(make_loss(loss), part, fit_intercept=bool(fit_intercept), **held, **told)
+    objective = objective_of(resolve_loss(loss), part, fit_intercept=bool(fit_intercept), **held, **told)
     statistics = {
         "family": "support vectors", "n": n, "fit_intercept": bool(fit_intercept), "objective": objective,
         "method": used, "reason": why, "iterations": iterations,
@@ -276,7 +275,7 @@ def fit_generalized(
     """A generalised linear model: any loss, an offset added to the scores or an exposure that multiplies the means."""
     X = as_matrix(X, checked=checked)
     n, d = X.shape
-    loss_part, part = make_loss(loss), make_penalty(penalty)
+    loss_part, part = resolve_loss(loss), resolve_penalty(penalty)
     refuse_classes(loss_part)
     targets, _ = as_targets(y, loss_part, n)
     weights = np.ones(n) if sample_weight is None else as_vector(sample_weight, "sample_weight", n, least=0.0)
@@ -340,15 +339,15 @@ def robust_covariance(
             raise DataError("y holds other labels than the fit; give its rows", where="y")
         weights = row_weights(sample_weight, objective["class_factors"], index)
         targets: Any = 2.0 * index - 1.0
-        loss = make_loss("logistic")
+        loss = resolve_loss("logistic")
     else:
-        loss = make_loss(LOSSES[name](*objective["loss_fields"]))
+        loss = resolve_loss(name, **dict(zip(LOSSES[name]._fields, objective["loss_fields"])))
         targets, _ = as_targets(y, loss, n)
         weights = row_weights(sample_weight, [1.0], np.zeros(n, dtype=int))
     total = total_weight(weights)
     shift = combined_offset(offset, exposure, n, model.link)
     risk: Any = build(
-        X, targets, loss, make_penalty(None), weights=weights / total, intercept=fit_intercept, offset=shift
+        X, targets, loss, resolve_penalty(None), weights=weights / total, intercept=fit_intercept, offset=shift
     )
     rows = zip(np.atleast_2d(model.coef), np.broadcast_to(np.ravel(model.intercept), len(np.atleast_2d(model.coef))))
     theta = np.concatenate([risk.design.join(coef, float(b)) for coef, b in rows])

@@ -55,6 +55,8 @@ class NamedFunction:
     def __getattr__(self, name: str) -> Any:
         if name in ("own", "methods", "remake"):  # uncompiled, and a built-in one
             return None
+        if self.own is not None and name == "name":
+            return getattr(self.own, name, type(self.own).__name__)
         if self.own is not None and not name.startswith("__"):
             return getattr(self.own, name)
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")

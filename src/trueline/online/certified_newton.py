@@ -14,7 +14,8 @@ from typing import Any
 import numpy as np
 
 from .. import dense
-from .._jit import kernel
+from ..objective.loss_interface import evaluate
+from ..objective.losses import resolve_loss
 from .best_fixed import OF_NULL, RELATIVE, UNIT, Least
 from .redundant_columns import RedundantColumns
 
@@ -24,19 +25,10 @@ WORK = 2e8  # rows × columns² up to which a few dozen Hessians take seconds
 KAPPA = 0.73
 
 
-@kernel
-def by_row(loss: Any, scores: Any, y: Any, value: Any, slope: Any, curvature: Any) -> None:
-    """Value, slope and curvature of the loss in every row."""
-    for i in range(y.size):
-        value[i] = loss.value(scores[i], y[i])
-        slope[i] = loss.slope(scores[i], y[i])
-        curvature[i] = loss.curvature(scores[i], y[i])
-
-
 def best_fixed_loss(X: Any, y: np.ndarray, weights: np.ndarray, loss: Any, intercept: bool) -> Least:
     """The best fixed weights (intercept first) and their loss; nothing where it cannot be proven."""
     n, d = X.shape
-    if getattr(type(loss), "name", "") not in LOSSES or n * (d + 1.0) ** 2 > WORK:
+    if getattr(loss, "name", "") not in LOSSES or n * (d + 1.0) ** 2 > WORK:
         return Least()
     X = X.toarray() if hasattr(X, "toarray") else np.asarray(X, dtype=np.float64)
     c = weights if len(weights) else np.ones(n)
@@ -48,7 +40,7 @@ def best_fixed_loss(X: Any, y: np.ndarray, weights: np.ndarray, loss: Any, inter
     norms = np.sqrt(np.einsum("ij,ij->j", Z, Z))
     used = norms > 0.0
     Z, norms = Z[:, used] / norms[used], norms[used]
-    problem = _Problem(Z, y, c, loss)
+    problem = _Problem(Z, y, c, resolve_loss(loss))
     with np.errstate(all="ignore"):
         point = problem.minimised()
         found = None if point is None else problem.proven(point)
@@ -71,8 +63,9 @@ class _Problem:
     def at(self, w: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Value, slope and curvature in every row."""
         scores = self.Z @ w
-        value, slope, curvature = (np.empty(len(self.y)) for _ in range(3))
-        by_row(self.loss, scores, self.y, value, slope, curvature)
+        value, slope, curvature = (
+            evaluate(self.loss, what, scores, self.y) for what in ("value", "slope", "curvature")
+        )
         return value, slope, curvature
 
     def minimised(self) -> np.ndarray | None:

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from .._jit import teach
+from ..objective.named_function import NamedFunction
 from .counts import Gamma, Poisson, Tweedie
 from .door import part
 from .margins import Hinge, Logistic, Perceptron, SquaredHinge
@@ -29,6 +31,15 @@ for _cls in LOSSES.values():
 NEEDED = ("value", "slope")
 
 
+def as_tuple(loss: Any) -> Any:
+    """The NamedTuple of a loss, for the kernels that Numba still compiles."""
+    if not isinstance(loss, NamedFunction):
+        return loss
+    made = LOSSES[loss.name](*loss) if loss.own is None else loss.own
+    teach(made)
+    return made
+
+
 def loss(given: Any, **fields: float) -> Any:
     """The loss of this name, or the given part itself, with float fields, ready for compiled code.
 
@@ -37,7 +48,7 @@ def loss(given: Any, **fields: float) -> Any:
     >>> loss("huber", delta=2)
     Huber(delta=2.0)
     """
-    made = part(given, LOSSES, "loss", NEEDED, fields)
+    made = part(as_tuple(given), LOSSES, "loss", NEEDED, fields)
     if is_own(made, LOSSES):
         check_own_loss(made)
     return made

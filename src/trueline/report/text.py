@@ -133,6 +133,28 @@ def _columns(character: str) -> int:
     return 2 if unicodedata.east_asian_width(character) in "WF" else 1
 
 
+def in_lines(text: str, room: int, indent: str = "  ", first: str = "") -> list[str]:
+    """A sentence in lines of so many columns of the terminal, all but the first behind ``indent``; a longer word is cut.
+
+    >>> in_lines("town: 東京, Aachen", 10)
+    ['town:', '  東京,', '  Aachen']
+    """
+    lines, line, gap = [], first, ""
+    for word in text.split(" "):
+        if columns_of(line + gap + word) > room:
+            if gap:
+                lines.append(line)
+                line = indent
+            gap = ""
+        line += gap + word
+        gap = " "
+        while columns_of(line) > max(room, len(indent) + 2):
+            fits = next(k for k in range(len(line), 0, -1) if columns_of(line[:k]) <= room)
+            lines.append(line[:fits])
+            line = indent + line[fits:]
+    return [*lines, line]
+
+
 def padded(text: str, size: int, right: bool = False) -> str:
     """Text filled with blanks to so many columns of the terminal."""
     blanks = " " * max(0, size - columns_of(text))

@@ -211,11 +211,11 @@ def fit_logistic(
 ) -> LinearModel:
     """Logistic regression of two classes: the mean loss plus ½‖w‖²/(C·Σ weights), or plus a penalty given as a part."""
     from ..model.iterated import objective_of, penalty_of
-    from ..parts.losses import loss as make_loss
+    from ..objective.losses import resolve_loss
     from .looking import classes_of
     from .newton import minimise
 
-    loss = make_loss("logistic")
+    loss = resolve_loss("logistic")
     table, options, found = _looked(source, y, target, options | {"labels": True}, loss, fit_intercept, tol)
     moments, told = found
     fit_intercept = bool(options["intercept"])

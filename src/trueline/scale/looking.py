@@ -15,14 +15,14 @@ from typing import Any
 
 import numpy as np
 
-from .._jit import teach
 from ..batch.design import FAR, spread_rows
-from ..batch.duality import NO_OFFSET, conjugate_sum, has_conjugate, upper_conjugate_sum
-from ..batch.risk import evaluate
+from ..batch.duality import NO_OFFSET, has_conjugate
 from ..data.blocks import Columns
 from ..errors import DataError
 from ..model.iterated import link_of
+from ..objective.loss_interface import derivatives
 from ..onepass.moments import Moments
+from ..solvers.row_sums import conjugate_sum, upper_conjugate_sum
 from . import statistic
 from .expanding import Expansion, Sight, given, solved, spread
 from .tables import Table
@@ -54,7 +54,6 @@ class Look:
     left: float = 1e-6
 
     def run(self, number: int, tables: Any) -> bytes:
-        teach(self.loss)  # it came by pickle, and compiled code that this worker lacks must know its methods
         encoder = statistic.encoder_of(number, tables, self.declared, self.options, apart=True)
         if encoder is None:
             return statistic.NOTHING
@@ -190,7 +189,7 @@ def _bare_losses(loss: Any, block: Any) -> np.ndarray:
         y = np.ascontiguousarray(block.y, dtype=float)
         c = np.ones(len(y)) if block.weights is None else block.weights
     zero = np.zeros(len(y))
-    at_zero = evaluate(loss, zero, y, c, np.empty(len(y)), np.empty(len(y)), 0, len(y))
+    at_zero = derivatives(loss, zero, y, c, np.empty(len(y)), np.empty(0))
     if has_conjugate(loss):
         least, size = conjugate_sum(loss, zero, y, c, NO_OFFSET, 0, len(y))
     else:
@@ -251,7 +250,7 @@ def looked(
 ) -> tuple[Moments, dict[str, Any]]:
     """The first job: (moments, what else it found). Of columns of numbers the moments are means and squares alone."""
     left = tol if tol > 1e-8 else 1.0  # beyond eight digits every job has a Hessian, and the nearest start is best
-    task = Look(table.declared, options, loss if callable(getattr(loss, "curvature", None)) else None, intercept, left)
+    task = Look(table.declared, options, loss if loss.has("curvature") else None, intercept, left)
     raw = table.combine(task, statistic.limit(len(table.declared), 1))
     made: Moments | None = None
     told: dict[str, Any] = {}

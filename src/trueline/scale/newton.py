@@ -187,7 +187,7 @@ def minimise(
             "squared loss comes from tl.scan and tl.Lasso.from_moments",
             where="penalty",
         )
-    if not callable(getattr(loss, "curvature", None)):
+    if not loss.has("curvature"):
         raise UsageError(
             f"the loss {getattr(loss, 'name', loss)!r} has no curvature, which Newton's steps on Dask and Spark need; "
             "logistic, poisson, gamma, tweedie, huber and squared have one",
@@ -200,7 +200,7 @@ def minimise(
     design.shift = part.mean[0][:d].copy() if fit_intercept else np.zeros(d)
     design.scale = np.where(squares > 0.0, np.sqrt(squares / total), 1.0)
     alpha = float(getattr(penalty, "alpha", 0.0)) if getattr(penalty, "name", "") == "l2" else 0.0
-    bound = float(getattr(loss, "curvature_bound", lambda: math.inf)())
+    bound = float(loss.curvature_bound())
     design.stiffen(np.full(d, alpha) if alpha else None, bound)
     zero = np.zeros(design.size)
     task = Pass(

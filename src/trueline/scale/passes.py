@@ -15,13 +15,14 @@ from typing import Any
 
 import numpy as np
 
-from .._jit import teach
 from ..batch.design import FAR
-from ..batch.duality import NO_OFFSET, conjugate_sum, upper_conjugate_sum
+from ..batch.duality import NO_OFFSET, has_conjugate
 from ..data.blocks import Columns
 from ..model.training import designed
+from ..objective.loss_interface import derivatives
+from ..solvers.row_sums import conjugate_sum, upper_conjugate_sum
 from . import statistic
-from .tiles import CLOSE, Squares, evaluator, space, tiles, times, weighed
+from .tiles import CLOSE, Squares, space, tiles, times, weighed
 
 SHORT = 256  # rows whose losses are summed one by one
 HEAD = 9  # rows, loss, conjugates, Σ|c·a|, Σ curvature at b, smallest margin, Σ curvature, sizes of conjugates, Σ c·a²
@@ -51,7 +52,6 @@ class Pass:
     rough: bool = False
 
     def run(self, number: int, tables: Any) -> bytes:
-        teach(self.loss)
         encoder = statistic.encoder_of(number, tables, self.declared, self.options, apart=True, known=True)
         if encoder is None:
             return statistic.NOTHING
@@ -103,8 +103,7 @@ class Pass:
         """Count rows in; ``points`` are θ, b and θ₀, as far as they are others."""
         size, d = len(self.theta), X.shape[1]
         scale = np.append(self.scale, np.ones(size - d))
-        evaluated = evaluator(self.loss)
-        conjugates = hasattr(self.loss, "conjugate") and hasattr(self.loss, "slope_range")
+        conjugates = has_conjugate(self.loss)
         places = [point / scale for point in points]
         gradients, squares = np.zeros((2, size)), Squares(self.shift, self.intercept, self.rough)
         losses: list[float] = []
@@ -118,9 +117,9 @@ class Pass:
                     scores[k] = times(tile, place, self.shift)
                     given = self.loss, scores[k], targets, weights, slopes[k], curves[k]
                     if k:
-                        evaluated(*given, 0, n)
+                        derivatives(*given)
                     else:  # a few at a time: steps near the end differ by less than long sums round
-                        losses += [evaluated(*given, a, min(n, a + SHORT)) for a in range(0, n, SHORT)]
+                        losses += [derivatives(*given, a, min(n, a + SHORT)) for a in range(0, n, SHORT)]
                 sums[0] += n
                 sums[6] += curves[0].sum()
                 gradients[0] += weighed(slopes[0], tile, self.shift, size)

@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from ..batch.risk import evaluate, evaluate_together
 from ..data.blocks import Columns
+from ..objective.loss_interface import derivatives
 
 ENTRIES = 1 << 18  # numbers of a tile: of columns that lie apart, long enough stretches for memory to keep up
 CLOSE = 1.0  # spreads: as FAR, of products of two columns
@@ -150,11 +150,6 @@ class Squares:
         return found
 
 
-def evaluator(loss: Any) -> Any:
-    """The kernel that fills slopes and curvatures."""
-    return evaluate_together if hasattr(loss, "together") else evaluate
-
-
 def summed(
     loss: Any,
     rows: Rows,
@@ -170,14 +165,14 @@ def summed(
 
     ``near``: no column is far; ``rough``: six digits of the Hessian will do.
     """
-    value, gradient, evaluated = 0.0, np.zeros(len(theta)), evaluator(loss)
+    value, gradient = 0.0, np.zeros(len(theta))
     squares = Squares(shift, intercept, rough)
     with np.errstate(over="ignore", invalid="ignore"):
         for X, y, c in rows:
             for some, tile in tiles(X, shift, intercept, near and not hessian):
                 score = times(tile, theta, shift)
                 slope, curvature = space("vectors", 2 * len(score)).reshape(2, -1)
-                value += evaluated(loss, score, y[some], c[some], slope, curvature, 0, len(score))
+                value += derivatives(loss, score, y[some], c[some], slope, curvature)
                 gradient += weighed(slope, tile, shift, len(theta))
                 if hessian:
                     squares.add(tile, curvature)

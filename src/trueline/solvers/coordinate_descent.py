@@ -3,6 +3,11 @@
 At a point with slopes and curvatures h, the model gᵀδ + ½δᵀHδ + Ω(θ + δ) is minimised one coordinate at a time:
 θ_j ← prox(θ_j − q_j/H_jj, 1/H_jj), q the model's gradient; then a line search. With few parameters H is formed once by
 BLAS and q kept up to date (a column of H a step); with many, only a working set moves (glm_working_set.py).
+
+Losses with corners, under an L2 penalty on every parameter, are solved by the dual. With w = −Xᵀ(c∘a)/λ, row i's best
+slope given the others solves s' = argmin V(y_i, s') + (s' − s₀)²/(2q), a_i = (s₀ − s')/q, q = c_i‖x_i‖²/λ,
+s₀ = s_i + q·a_i: the loss's own prox, so a_i always lies in the range of its slopes and every point is dual feasible.
+Rows are visited in a fresh random order each epoch, on X as it is: scaling columns would unequal λ.
 """
 
 from __future__ import annotations
@@ -16,7 +21,8 @@ import numpy as np
 from .. import dense
 from ..batch.gradient import Patience, curved, descend_to
 from ..batch.risk import Point, Risk
-from ..simd import Array
+from ..simd import Array, Places
+from .sparse_columns import Columns, DenseColumns, SparseColumns, SparseSlices
 
 if not cython.compiled:  # compiled, this comes from coordinate_descent.pxd
     from ..simd import row_add
@@ -79,6 +85,56 @@ class GramModel:
         return largest
 
 
+@cython.final
+@cython.cclass
+class DualEpochs:
+    """Dual variables a, a row each, and the parameters that they make, under an L2 penalty of ``rate`` and ``rate_b``."""
+
+    def __init__(self, risk: Risk, rate: float, rate_b: float) -> None:
+        design, n = risk.design, risk.design.n
+        slices = design.slices
+        if slices is not None and not slices.by_rows:
+            slices = SparseSlices(design.X.tocsr())
+        self.rows: Columns = (
+            DenseColumns(np.ascontiguousarray(design.X, dtype=np.float64)) if slices is None else SparseColumns(slices)
+        )
+        self.loss, self.y, self.c = risk.loss, risk.y, risk.c
+        self.offset = np.zeros(n) if risk.offset is None else np.ascontiguousarray(risk.offset, dtype=np.float64)
+        squares = np.empty(n)
+        places = np.arange(n)
+        self.rows.sums(places, np.ones(design.d), np.empty(n), squares)
+        self.rate, self.rate_b = rate, rate_b
+        self.q = risk.c * (squares / rate + (1.0 / rate_b if rate_b > 0.0 else 0.0))
+        self.a, self.w, self.b = np.zeros(n), np.zeros(design.d), 0.0
+
+    def epoch(self, order: Places) -> int:
+        """One visit to each row."""
+        with cython.nogil:
+            self.visit(order)
+        return 0
+
+    def visit(self, order: Places) -> int:
+        """The same without the GIL, where the loss needs none."""
+        k: cython.Py_ssize_t
+        i: cython.Py_ssize_t
+        base: cython.double
+        new: cython.double
+        move: cython.double
+        for k in range(order.shape[0]):
+            i = order[k]
+            if self.q[i] <= 0.0:
+                continue
+            base = self.rows.dot(i, self.w) + self.b + self.offset[i] + self.q[i] * self.a[i]
+            new = (base - self.loss.prox(base, self.y[i], self.q[i])) / self.q[i]
+            move = new - self.a[i]
+            if move != 0.0:
+                self.a[i] = new
+                self.rows.add(i, -self.c[i] * move / self.rate, self.w)
+                if self.rate_b > 0.0:
+                    self.b -= self.c[i] * move / self.rate_b
+        return 0
+
+
 def by_gram(risk: Risk, start: np.ndarray) -> Iterator[Point]:
     """Every parameter on the formed model."""
     penalty, quadratic = risk.penalty, getattr(risk.loss, "name", "") == "squared"
@@ -99,3 +155,33 @@ def by_gram(risk: Risk, start: np.ndarray) -> Iterator[Point]:
         if following is None or patience.over(point, following):
             return
         point = following
+
+
+def lacks_dual(risk: Risk) -> str | None:
+    """What the dual route misses, in words."""
+    penalty, design = risk.penalty, risk.design
+    name = getattr(risk.loss, "name", type(risk.loss).__name__)
+    if not risk.loss.has("prox"):
+        return f"a smooth loss or one with a `prox`, which {name!r} has not; use 'interior' or 'fista'"
+    if penalty.bounded or penalty.l1.any() or not penalty.l2[: design.d].all():
+        return f"an L2 penalty on every coefficient for {name!r}, which is not smooth; use 'interior' or add one"
+    if design.intercept and penalty.l2[design.d] == 0.0:
+        return f"a penalised or no intercept for {name!r}, which is not smooth; use 'interior' or intercept=False"
+    strength = penalty.l2[: design.d] * design.scale**2
+    if np.ptp(strength) > 1e-9 * strength.max():
+        return f"one strength for all coefficients under {name!r}; use 'interior' with penalty weights"
+    return None
+
+
+def by_dual(risk: Risk, start: np.ndarray, seed: Any = 0) -> Iterator[Point]:
+    """Epochs of dual coordinate descent; each is a point with its dual variables."""
+    design = risk.design
+    rate = float(risk.penalty.l2[0] * design.scale[0] ** 2)
+    dual = DualEpochs(risk, rate, float(risk.penalty.l2[design.d]) if design.intercept else 0.0)
+    shuffle = np.random.default_rng(seed)
+    while True:
+        point = risk.point(design.join(np.asarray(dual.w), dual.b))
+        point.dual = risk.c * np.asarray(dual.a)
+        yield point
+        dual.epoch(shuffle.permutation(design.n))
+        design.passes += 1.0

@@ -396,7 +396,7 @@ def by_columns(risk: Risk, start: np.ndarray) -> Iterator[Point]:
     """A growing working set of columns; the driver's certificate of each point screens the others."""
     design = risk.design
     norms = design.lengths(risk.c)
-    bound = float(risk.loss.curvature_bound()) if hasattr(risk.loss, "curvature_bound") else math.inf
+    bound = risk.curvature_bound
     alive = np.ones(design.d, dtype=bool)
     point = profile_intercept(risk, risk.point(risk.penalty.prox(start, 0.0)))
     working, effort, patience = WorkingSet(risk), 1.0, Patience(risk)
