@@ -93,12 +93,9 @@ class Design:
         self.scale = np.ones(self.d)
         self.level = 0.0  # the intercept's origin: a constant that was taken off the targets
         self._root_mean_square: np.ndarray | None = None
-        free = centre and intercept
-        self.still, self._still_values = still_columns(X, weights)
-        if not free:  # no intercept, or one with a penalty, has the part of a column other than 0
-            self.still, self._still_values = self.still[self._still_values == 0.0], np.zeros(0)
+        self.still, self._still_values = np.zeros(0, dtype=np.int64), np.zeros(0)
         if standardise:
-            self._measure(weights, free and not self.sparse)
+            self._measure(weights, centre and intercept and not self.sparse)
             if groups is not None:  # one scale a group keeps its norm a norm
                 for label in np.unique(groups):
                     inside = groups == label
@@ -143,6 +140,12 @@ class Design:
     def far(self) -> bool:
         """Whether products with the columns as they came would lose digits to their shifts."""
         return bool((np.abs(self.shift) > FAR * self.scale).any())
+
+    def find_still(self, weights: np.ndarray, free: bool) -> None:
+        """Look for columns that never vary; ``free`` says that nothing holds the intercept, which then has their part."""
+        self.still, self._still_values = still_columns(self.X, weights)
+        if not free:  # there only a column of zeros adds nothing
+            self.still, self._still_values = self.still[self._still_values == 0.0], np.zeros(0)
 
     def without_still(self, theta: np.ndarray, weights: np.ndarray) -> np.ndarray:
         """The same function with these weights on the columns that never vary; ``theta`` has a row a class.
