@@ -18,7 +18,7 @@ from trueline.online.geometry_names import resolve_geometry
 from trueline.online.ladder import RateMixture
 from trueline.online.model import OnlineModel
 from trueline.online.rates import rate
-from trueline.online.recursive import RecursiveModel
+from trueline.online.recursive_least_squares import RecursiveModel
 
 # Sequences a theorem is tried on: few and always the same ones, or, by ``make torture``, many and new ones each time.
 TRIALS = int(os.environ.get("TRUELINE_THEOREM_TRIALS", "0"))
