@@ -20,11 +20,12 @@ from ..data.row_access import rows_of
 from ..errors import DataError, ModelError, UsageError
 from ..modelfile import Array, under, whole_numbers
 from . import inputs, regret, saving
+from .aggregate import posterior, rate
 from .best_fixed import Least
 from .comparators import look_back
 from .learning_loop import HUGE
 from .model import OnlineModel
-from .rate_hedge import RateHedge, posterior, rate
+from .rate_hedge import RateHedge
 from .rates import Rate
 from .sums import add_rows
 

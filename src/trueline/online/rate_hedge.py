@@ -10,50 +10,8 @@ import numpy as np
 from ..simd import Array
 
 if not cython.compiled:  # compiled, these come from rate_hedge.pxd
-    from math import exp, log
-    from math import inf as INFINITY
-
     from ..objective.loss_interface import Loss
-
-
-def rate(gap: float, count: cython.Py_ssize_t) -> float:
-    """η = ln K/Δ; infinity, that is the leader, while Δ is 0."""
-    return log(count) / gap if gap > 0.0 else INFINITY
-
-
-def posterior(losses: Array, count: cython.Py_ssize_t, eta: float, out: Array) -> None:
-    """Weights ∝ exp(−η·loss); the leaders alone, equally, when η is infinite; losses are not negative."""
-    k: cython.Py_ssize_t
-    least: float = losses[0]
-    total: float = 0.0
-    for k in range(1, count):
-        least = min(least, losses[k])
-    for k in range(count):
-        if eta == INFINITY:
-            out[k] = 1.0 if losses[k] <= least * (1.0 + 1e-12) else 0.0
-        else:
-            out[k] = exp(-eta * (losses[k] - least))
-        total += out[k]
-    for k in range(count):
-        out[k] /= total
-
-
-def mix_loss(losses: Array, step: Array, count: cython.Py_ssize_t, eta: float) -> float:
-    """M_t(η) − M_{t−1}(η) from summed losses before the step, in log space: nothing underflows to a wrong answer."""
-    k: cython.Py_ssize_t
-    before: float = INFINITY
-    after: float = INFINITY
-    old: float = 0.0
-    new: float = 0.0
-    for k in range(count):
-        before = min(before, losses[k])
-        after = min(after, losses[k] + step[k])
-    if eta == INFINITY:
-        return after - before
-    for k in range(count):
-        old += exp(-eta * (losses[k] - before))
-        new += exp(-eta * (losses[k] + step[k] - after))
-    return after - before - (log(new) - log(old)) / eta
+    from .aggregate import mix_loss, posterior, rate
 
 
 @cython.final
