@@ -73,7 +73,7 @@ def test_nothing_is_rounded_and_no_key_is_given_twice(served, verb, town):
         for sent in (body, f"[{good}, {body}]", f'{{"rows": [{body}]}}'):
             made = served.http.post(f"/v1/models/{name}/{verb}", content=sent)
             assert made.status_code == 422 and said in made.text, (sent, made.text)
-    odd = '{"features": {"x": 1152921504606846976%s}, "id": "\\u00e4 \\"quoted\\""%s}' % (rest, label)
+    odd = f'{{"features": {{"x": 1152921504606846976{rest}}}, "id": "\\u00e4 \\"quoted\\""{label}}}'
     made = served.http.post(f"/v1/models/{name}/{verb}", content=odd)  # 2**60 is a float64, and texts may have escapes
     assert made.status_code == 200 and made.json()["id"] == 'ä "quoted"', made.text
     assert served.http.get(f"/v1/models/{name}").json()["examples"] == (verb == "learn")

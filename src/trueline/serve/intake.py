@@ -165,7 +165,7 @@ class Intake:
             if not math.hypot(*values) < EXACT:  # a whole number beyond may have been rounded
                 raise DataError("a large number")
             stored = self.live.shape.pack(*values)
-        if row.id == "" or id is not None and not (0 < len(id) <= LONGEST_ID and id.isprintable()):
+        if row.id == "" or (id is not None and not (0 < len(id) <= LONGEST_ID and id.isprintable())):
             raise DataError("an odd id")
         if not self.learning:
             return _new(Row, (id, stored, None, 1.0))

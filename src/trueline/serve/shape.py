@@ -109,7 +109,7 @@ class Shape:
                 values = self.take(features)
                 total = sum(values)  # not itself where there is a NaN, which min and max may overlook
                 whole = len(features) == self.size and bool not in map(type, values)
-                if whole and total == total and -EXACT < min(values) and max(values) < EXACT:
+                if whole and total == total and min(values) > -EXACT and max(values) < EXACT:
                     return self.pack(*values)
             except (KeyError, TypeError, struct.error, OverflowError):
                 pass  # said by name below
