@@ -46,7 +46,7 @@ def tasks(quick):
         "LMS, 500 columns": lambda: tl.WidrowHoff(rate=1e-4, certificate=False).partial_fit(wide, y[: len(wide)]),
         "LMS, 30 columns, certificate": lambda: tl.WidrowHoff(rate=0.001).partial_fit(X, y),
         "Huber loss, 30 columns": lambda: tl.OnlineRegressor(loss="huber", **bare).partial_fit(X, y),
-        "normalised, 30 columns": lambda: tl.OnlineRegressor(loss="squared", geometry="normalized", **bare).partial_fit(X, y),
+        "normalised, 30 columns": lambda: tl.OnlineRegressor(loss="squared", geometry="normalised", **bare).partial_fit(X, y),
         "adaptive, 30 columns": lambda: tl.OnlineRegressor(loss="squared", geometry="adaptive", **bare).partial_fit(X, y),
         "adaptive, 30 columns, certificate": lambda: tl.OnlineRegressor(loss="squared", geometry="adaptive", rate=0.001).partial_fit(X, y),
         "exponentiated gradient, 30 columns": lambda: tl.ExponentiatedGradient(**bare).partial_fit(X, y),

@@ -122,3 +122,14 @@ def test_bounds_and_groups_with_corners_agree_with_a_linear_program():
     alone = solved(X, y, "absolute", "group_l1", alpha=0.1, groups=np.arange(d), tol=1e-8)
     lasso = solved(X, y, "absolute", "l1", alpha=0.1, tol=1e-8)
     assert alone.certificate.primal == pytest.approx(lasso.certificate.primal, rel=1e-7)
+
+
+@pytest.mark.parametrize("alpha", [0.3, 0.45, 0.8])
+def test_what_is_solved_to_rounding_is_a_true_zero(alpha):
+    """A coefficient on the edge of its penalty's corner is solved for, and ends beside 0 by rounding alone."""
+    rng = np.random.default_rng(0)
+    X = np.column_stack([rng.uniform(0, 1, 200), rng.normal(size=200)])
+    rng.choice(list("abc"), 200)
+    y = X @ [2.0, 1.0] - 0.5 + 0.1 * rng.normal(size=200)
+    coef = tl.minimize(X, (y > 0) * 1.0, loss="hinge", penalty="elastic_net", alpha=alpha).coef
+    assert not ((coef != 0.0) & (np.abs(coef) < 1e-9)).any(), coef

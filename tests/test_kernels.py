@@ -27,6 +27,7 @@ from trueline.nonlinear.loess_1d import SortedRows, neighbour_widths
 from trueline.nonlinear.loess_nd import ScatteredRows
 from trueline.objective.losses import resolve_loss
 from trueline.objective.penalties import resolve_penalty
+from trueline.online.mixture import MixtureModel
 from trueline.parts.kernels import Linear
 from trueline.solvers.coordinate_descent import DualEpochs, GramModel
 from trueline.solvers.glm_working_set import QuadraticModel
@@ -161,6 +162,27 @@ def stumps_digest() -> str:
     return hashlib.sha256(out.tobytes() + bytes([j, place % 256])).hexdigest()
 
 
+def mixture_predictions() -> list[float]:
+    """Of the default mixtures before each update: narrow, with filters; sparse and wide, with gradient steps."""
+    rng = np.random.default_rng(4)
+    X = rng.normal(size=(40, 3)).round(2)
+    X[:25, 1] = 0.0  # a column that varies late
+    wide = sp.random(30, 400, density=0.02, format="csr", random_state=3)
+    predictions = []
+    for task, classes in (("regression", None), ("binary", None), ("multiclass", [0, 1, 2])):
+        for rows in (X, wide):
+            scores = np.asarray(rows[:, :2].sum(axis=1)).ravel()
+            label = {"regression": scores, "binary": np.where(scores > 0.0, 1.0, -1.0)}
+            codes = np.digitize(scores, [-0.5, 0.5]).astype(float)
+            model = MixtureModel(task, classes)
+            predictions.append(model.learn(rows, label.get(task, codes), np.where(codes > 1.0, 2.0, 1.0)))
+            if rows is X:
+                named = MixtureModel(task, classes)
+                for row, y in zip(X[:9], label.get(task, codes)):
+                    predictions.append(np.atleast_1d(named.learn_one(dict(zip("abc", row.tolist())), float(y))))
+    return [float(p) for p in np.concatenate([np.ravel(p) for p in predictions])]
+
+
 def digests() -> list[str]:
     """Of every kernel that uses no function of libm but sqrt."""
     return (
@@ -189,7 +211,7 @@ def test_every_kernel_is_compiled_and_up_to_date(source):
 @needs_compiler
 def test_plain_python_gives_the_bits_of_the_compiled_kernels(tmp_path):
     shutil.copytree(PACKAGE, tmp_path / "trueline", ignore=shutil.ignore_patterns("*.so", "*.pyd", "__pycache__"))
-    code = "import test_kernels as t; print(*t.digests(), t.PACKAGE)"
+    code = "import test_kernels as t; print(*t.mixture_predictions(), *t.digests(), t.PACKAGE)"
     paths = os.pathsep.join([str(tmp_path), str(Path(__file__).parent)])
     done = subprocess.run(
         [sys.executable, "-c", code], env={**os.environ, "PYTHONPATH": paths}, capture_output=True, text=True
@@ -197,7 +219,9 @@ def test_plain_python_gives_the_bits_of_the_compiled_kernels(tmp_path):
     assert done.returncode == 0, done.stderr
     *plain, package = done.stdout.split()
     assert Path(package) == tmp_path / "trueline"
-    assert plain == digests()
+    predictions = mixture_predictions()  # which take exp and log
+    assert np.allclose(np.array(plain[: len(predictions)], dtype=float), predictions, rtol=1e-9, atol=1e-12)
+    assert plain[len(predictions) :] == digests()
 
 
 def test_sums_in_lanes_are_sums():
@@ -208,6 +232,9 @@ def test_sums_in_lanes_are_sums():
         indices = rng.integers(0, max(n, 1), n).astype(np.int32)
         assert simd.gathered_dot(x, indices, 0, n, w) == pytest.approx(float(x @ w[indices]), abs=1e-12)
         single = sound_walks.single_window_dot(x.astype(np.float32), 0, w.astype(np.float32), n)
+        A, out = np.zeros((1, n, n)), np.zeros((1, n))
+        simd.rank_one(A, 0, x[None], 2.0, 0.25, n)
+        assert simd.symmetric_product(A, 0, w, out, n) == pytest.approx(-0.5 * float(x @ w) ** 2, rel=1e-9, abs=1e-9)
         assert single == pytest.approx(float(x @ w), abs=1e-4)
 
 
@@ -227,6 +254,8 @@ USES = {
     "KernelRegression": "tl.KernelRegression(alpha=0.1).fit(X, y).predict(X)",
     "KernelPerceptron": "tl.KernelPerceptron().fit(X, y > 0).predict(X)",
     "AdaBoost": "tl.AdaBoost(rounds=5).fit(X, y > 0).predict(X)",
+    "OnlineRegressor": "m = tl.OnlineRegressor().partial_fit(X, y); m.predict(X); m.learn_one({'x0': 1.0, 'x1': 2.0}, 1.0)",
+    "OnlineClassifier": "tl.OnlineClassifier().partial_fit(X, y > 0, classes=[False, True]).predict(X)",
 }
 
 

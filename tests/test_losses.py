@@ -73,6 +73,9 @@ class Clipped(NamedTuple):
     def slope(self, score, y):
         return self.clip(score - y)
 
+    def slope_range(self, y):
+        return -self.delta, self.delta
+
     def clip(self, r):
         return max(-self.delta, min(self.delta, r))
 
@@ -105,6 +108,8 @@ def test_a_users_own_loss_gives_what_the_built_in_one_gives():
     for method in ("value", "slope"):
         built_in = evaluate(resolve_loss("huber", delta=2.0), method, SCORES, 0.5)
         assert evaluate(loss, method, SCORES, 0.5).tolist() == built_in.tolist()
+    assert evaluate(loss, "lowest_slope", SCORES).tolist() == [-2.0] * len(SCORES)
+    assert evaluate(loss, "highest_slope", SCORES).tolist() == [2.0] * len(SCORES) and loss.has("slope_range")
 
 
 @pytest.mark.parametrize(("score", "error"), [(1e4, ValueError), (-1e4, KeyError)])

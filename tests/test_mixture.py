@@ -16,7 +16,8 @@ from scipy import sparse
 from trueline import model as records
 from trueline.certificates.certificate import from_dict
 from trueline.errors import DataError, UsageError
-from trueline.online import classify, regress
+from trueline.online import classify
+from trueline.online import squared_totals as regress
 from trueline.online.hindsight import Hindsight
 from trueline.online.intake import Intake
 from trueline.online.mixture import MixtureModel

@@ -22,7 +22,7 @@ from trueline import _jit
 from trueline.certificates.regret import StreamCertificate
 from trueline.online.ladder import RateMixture
 from trueline.online.model import OnlineModel
-from trueline.online.recursive import RecursiveModel
+from trueline.online.recursive_least_squares import RecursiveModel
 from trueline.parts.geometries import geometry
 from trueline.parts.rates import rate
 

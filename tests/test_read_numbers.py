@@ -202,6 +202,23 @@ def test_arrays_and_rows_of_such_numbers_are_refused(value):
     assert schema.encode_row({"x": 2**60})[0] == 2.0**60
 
 
+@pytest.mark.parametrize("learner", [tl.Ridge, tl.GeneralizedRegression, tl.OnlineRegressor, tl.LocalRegression])
+def test_weights_are_refused_as_other_numbers_are(learner):
+    X, y = np.arange(12.0).reshape(6, 2) ** 1.5, np.arange(6.0) + 1.0
+    for weights in ([1, 2, 2**53 + 1, 1, 1, 1], np.array([1, 2, 2**53 + 1, 1, 1, 1])):
+        with pytest.raises(DataError, match=rf"sample_weight.* row 2 .*{2**53 + 1}"):
+            learner().fit(X, y, sample_weight=weights)
+    learner().fit(X, y, sample_weight=[1, 2, 3, 1, 1, 1])
+    with pytest.raises(DataError, match="sample_weight"):
+        tl.OnlineRegressor().learn_one({"a": 1.0}, 1.0, w=2**53 + 1)
+
+
+def test_numbers_of_thousands_of_digits_are_refused_in_a_short_sentence():
+    with pytest.raises(DataError, match="16,610 bits") as refused:  # Python itself refuses to write them down
+        tl.OnlineRegressor().learn_one({"a": 10**5000}, 1.0)
+    assert len(str(refused.value)) < 300
+
+
 def test_numbers_of_numpy_are_looked_at_one_by_one_too():
     value = np.int64(2**53 + 1)
     schema = tl.scan({"x": [1.0, 2.0, 3.5], "y": [1.0, 2.0, 4.0]}, target="y").schema

@@ -1,4 +1,4 @@
-// dot, add, gathered dot and the moments of local fits: sums in a fixed order, so that every register width and every compiler gives the same bits
+// dot, add, gathered dot, products with and updates of the upper triangle of a symmetric matrix, and the moments of local fits: sums in a fixed order, so that every register width and every compiler gives the same bits
 // (compile with -ffp-contract=off). Sixteen lanes, joined by halves; what is left of a row joins at 8, 4, 2 and 1.
 // Nothing beyond the end is read. simd.py is the same in Python.
 #pragma once
@@ -122,6 +122,27 @@ typedef long long FourBits __attribute__((vector_size(32)));
         }                                                                                                         \
         for (; j < n; ++j) w[j] += scale * x[j];                                                                  \
     }                                                                                                             \
+    TARGET static double product_##name(const double* A, ptrdiff_t stride, const double* u, ptrdiff_t n, double* out) { \
+        for (ptrdiff_t i = 0; i < n; ++i) out[i] = 0.0;                                                           \
+        for (ptrdiff_t i = 0; i < n; ++i, A += stride) {                                                          \
+            out[i] += dot_##name(A + i, u + i, n - i);                                                            \
+            add_##name(A + i + 1, u[i], out + i + 1, n - i - 1);                                                  \
+        }                                                                                                         \
+        return dot_##name(out, u, n);                                                                             \
+    }                                                                                                             \
+    TARGET static void rank_one_##name(double* A, ptrdiff_t stride, const double* v, double scale, double inflate, ptrdiff_t n) { \
+        for (ptrdiff_t i = 0; i < n; ++i, A += stride) {                                                          \
+            const double s = scale * v[i];                                                                        \
+            ptrdiff_t j = i;                                                                                      \
+            if (inflate == 1.0) {                                                                                 \
+                add_##name(v + i, -s, A + i, n - i);                                                              \
+                continue;                                                                                         \
+            }                                                                                                     \
+            for (; j + WIDTH <= n; j += WIDTH)                                                                    \
+                *(Register*)(A + j) = (*(const Register*)(A + j) - s * *(const Register*)(v + j)) * inflate;      \
+            for (; j < n; ++j) A[j] = (A[j] - s * v[j]) * inflate;                                                \
+        }                                                                                                         \
+    }                                                                                                             \
     TARGET static void tricube_sums_##name(const double* x, const double* y, const double* g, double q, double h, \
                                            ptrdiff_t n, double* w, double* sums) {                                \
         const double inverse = h > 0.0 ? 1.0 / h : 0.0, near = 0.001 * h;                                         \
@@ -165,6 +186,18 @@ SUM(weighted_dot_base, (const double* x, const double* w, const double* h, ptrdi
 static void add_base(const double* x, double scale, double* w, ptrdiff_t n) {
     for (ptrdiff_t j = 0; j < n; ++j) w[j] += scale * x[j];
 }
+static double product_base(const double* A, ptrdiff_t stride, const double* u, ptrdiff_t n, double* out) {
+    for (ptrdiff_t i = 0; i < n; ++i) out[i] = 0.0;
+    for (ptrdiff_t i = 0; i < n; ++i, A += stride) {
+        out[i] += dot_base(A + i, u + i, n - i);
+        add_base(A + i + 1, u[i], out + i + 1, n - i - 1);
+    }
+    return dot_base(out, u, n);
+}
+static void rank_one_base(double* A, ptrdiff_t stride, const double* v, double scale, double inflate, ptrdiff_t n) {
+    for (ptrdiff_t i = 0; i < n; ++i)
+        for (ptrdiff_t j = i; j < n; ++j) A[i * stride + j] = (A[i * stride + j] - scale * v[i] * v[j]) * inflate;
+}
 static void tricube_sums_base(const double* x, const double* y, const double* g, double q, double h, ptrdiff_t n, double* w, double* sums) {
     const double inverse = h > 0.0 ? 1.0 / h : 0.0, near = 0.001 * h;
     double strand[5][4] = {{0}};
@@ -187,10 +220,12 @@ static struct {
     double (*dot)(const double* x, const double* w, ptrdiff_t n);
     double (*weighted_dot)(const double* x, const double* w, const double* h, ptrdiff_t n);
     void (*add)(const double* x, double scale, double* w, ptrdiff_t n);
+    double (*product)(const double* A, ptrdiff_t stride, const double* u, ptrdiff_t n, double* out);
+    void (*rank_one)(double* A, ptrdiff_t stride, const double* v, double scale, double inflate, ptrdiff_t n);
     void (*tricube_sums)(const double* x, const double* y, const double* g, double q, double h, ptrdiff_t n, double* w, double* sums);
     void (*line_sums)(const double* x, const double* y, const double* w, double q, double inverse, ptrdiff_t n, double* sums);
     void (*curve_sums)(const double* x, const double* y, const double* w, double q, double inverse, ptrdiff_t n, double* sums);
-} walks = {dot_base, weighted_dot_base, add_base, tricube_sums_base, line_sums_base, curve_sums_base};
+} walks = {dot_base, weighted_dot_base, add_base, product_base, rank_one_base, tricube_sums_base, line_sums_base, curve_sums_base};
 
 #if defined(__GNUC__) && defined(__x86_64__)
 #include <cpuid.h>
@@ -206,6 +241,8 @@ __attribute__((constructor)) static void choose_walks(void) {
     walks.dot = dot_avx2;
     walks.weighted_dot = weighted_dot_avx2;
     walks.add = add_avx2;
+    walks.product = product_avx2;
+    walks.rank_one = rank_one_avx2;
     walks.tricube_sums = tricube_sums_avx2;
     walks.line_sums = line_sums_avx2;
     walks.curve_sums = curve_sums_avx2;

@@ -6,6 +6,8 @@ cdef extern from "simd.h" nogil:
     double weighted_dot_ "walks.weighted_dot"(const double* x, const double* w, const double* h, Py_ssize_t n) noexcept
     void add_ "walks.add"(const double* x, double scale, double* w, Py_ssize_t n) noexcept
     double gathered_dot_ "gathered_dot"(const double* values, const int32_t* indices, Py_ssize_t n, const double* w) noexcept
+    double product_ "walks.product"(const double* A, Py_ssize_t stride, const double* u, Py_ssize_t n, double* out) noexcept
+    void rank_one_ "walks.rank_one"(double* A, Py_ssize_t stride, const double* v, double scale, double inflate, Py_ssize_t n) noexcept
     void tricube_sums_ "walks.tricube_sums"(const double* x, const double* y, const double* g, double q, double h, Py_ssize_t n, double* w, double* sums) noexcept
     void line_sums_ "walks.line_sums"(const double* x, const double* y, const double* w, double q, double inverse, Py_ssize_t n, double* sums) noexcept
     void curve_sums_ "walks.curve_sums"(const double* x, const double* y, const double* w, double q, double inverse, Py_ssize_t n, double* sums) noexcept
@@ -36,6 +38,13 @@ cdef inline double rows_dot(const double[:, ::1] A, Py_ssize_t i, const double[:
 cdef inline void rows_add(const double[:, ::1] A, Py_ssize_t i, double scale, double[:, ::1] B, Py_ssize_t j, Py_ssize_t first, Py_ssize_t n) noexcept nogil:
     if n > 0:
         add_(&A[i, first], scale, &B[j, first], n)
+
+cdef inline double symmetric_product(const double[:, :, ::1] A, Py_ssize_t k, const double[::1] u, double[:, ::1] out, Py_ssize_t n) noexcept nogil:
+    return product_(&A[k, 0, 0], A.shape[2], &u[0], n, &out[k, 0]) if n > 0 else 0.0
+
+cdef inline void rank_one(double[:, :, ::1] A, Py_ssize_t k, const double[:, ::1] v, double scale, double inflate, Py_ssize_t n) noexcept nogil:
+    if n > 0:
+        rank_one_(&A[k, 0, 0], A.shape[2], &v[k, 0], scale, inflate, n)
 
 cdef inline void tricube_sums(const double[::1] x, const double[::1] y, const double[::1] g, Py_ssize_t first, Py_ssize_t last, double q, double h, double[::1] w, double[::1] sums) noexcept nogil:
     tricube_sums_(&x[first], &y[first], &g[first], q, h, last - first, &w[first], &sums[0])

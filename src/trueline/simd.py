@@ -76,6 +76,21 @@ def rows_add(A: Array, i: int, scale: float, B: Array, j: int, first: int, n: in
     add(A[i, first:], scale, B[j, first:], max(n, 0))
 
 
+def symmetric_product(A: Array, k: int, u: Array, out: Array, n: int) -> float:
+    """out_k ← A_k u of a symmetric n × n matrix, of which the upper triangle is there; u · out_k."""
+    out[k, :n] = 0.0
+    for i in range(n):
+        out[k, i] += dot(A[k, i, i:], u[i:], n - i)
+        out[k, i + 1 : n] += u[i] * A[k, i, i + 1 : n]
+    return dot(out[k], u, n)
+
+
+def rank_one(A: Array, k: int, v: Array, scale: float, inflate: float, n: int) -> None:
+    """A_k ← (A_k − scale·v_k v_kᵀ)·inflate, the upper triangle of n × n."""
+    for i in range(n):
+        A[k, i, i:n] = (A[k, i, i:n] - scale * v[k, i] * v[k, i:n]) * inflate
+
+
 def tricube_sums(
     x: Array, y: Array, g: Array, first: int, last: int, q: float, h: float, w: Array, sums: Array
 ) -> None:

@@ -21,6 +21,7 @@ N = 120
 X = RNG.normal(size=(N, 3))
 Y = X @ [1.0, 2.0, -1.0] + 0.5 * RNG.normal(size=N) + 2.0
 TWO = (Y > 2.0).astype(int)
+THREE = np.digitize(Y, [1.0, 3.0])
 COUNTS = RNG.poisson(np.exp(0.3 * X[:, 0] + 0.5)).astype(float)
 FLAT = np.column_stack([X, np.full(N, 2.0)])
 EMPTY = np.column_stack([X, np.zeros(N)])
@@ -79,6 +80,15 @@ def swapped_scores(record):
     record._temper = None
 
 
+def hidden_weight(record):
+    part = next(part for part in record.density.parts if part.name == "mixture")
+    part.stats = part.stats | {"weight": -part.stats["weight"]}
+
+
+def endless_variance(record):
+    record.variance = np.r_[record.variance[:-1], 1e300]
+
+
 CASES = [
     ("a weight beside the constant", tl.GeneralizedRegression("poisson"), FLAT, COUNTS, beside_the_constant),
     ("a weight on an empty column", tl.GeneralizedRegression("huber"), EMPTY, Y, on_an_empty_column),
@@ -88,6 +98,8 @@ CASES = [
     ("landmarks that are no rows", tl.KernelRegression(approximation="nystrom", components=20), X, Y,
      lambda r: setattr(r, "points", 1.0001 * r.points)),
     ("bins that are not the rows'", tl.Density({1: "mixture(2)"}), X, None, moved_bins),
+    ("a group of mixtures without weight", tl.GenerativeClassifier("mixture(2)"), X, TWO, hidden_weight),
+    ("a last component that varies most", tl.PCA(2), X, None, endless_variance),
     ("scores that calibrate", tl.GenerativeClassifier(calibration="temperature"), X, TWO, swapped_scores),
     ("a million epochs", tl.WidrowHoff(rate=0.02), X, Y, lambda r: setattr(r, "epochs", 10**6)),
 ]  # fmt: skip
@@ -103,12 +115,31 @@ def test_a_consistent_forgery_is_refused(name, model, rows, target, change):
     assert refused(record, data)
 
 
+def test_weights_that_never_moved_are_not_a_matter_of_rounding():
+    """At the start equal exponentials leave a score of exactly 0, on one side of the corner."""
+    record = fitted(tl.Winnow(), np.abs(X[:50]), TWO[:50]).record_
+    record.heads[0].table[:] = 0.0
+    found = tl.verify(record, (np.abs(X[:50]), TWO[:50]))
+    assert "weights" in {check.claim for check in found.checks if not check.held}
+
+
 CLAIMS = [
     ("proven without a digit", tl.LinearRegression(), Y, {"arithmetic_digits": 0.2}),
     ("components proven without a digit", tl.PCA(2), None, {"data_digits": 0.2}),
     ("degenerate, with a penalty", tl.Lasso(0.1), Y, {"status": Status.DEGENERATE}),
+    ("degenerate, several classes with a penalty", tl.LogisticRegression(), THREE, {"status": Status.DEGENERATE}),
+    ("degenerate, two classes with a penalty of corners", tl.LogisticRegression(penalty="l1"), TWO,
+     {"status": Status.DEGENERATE}),
+    ("a status that is a word", tl.LinearRegression(), Y, {"status": "proven"}),
+    ("void without a theorem", tl.LinearRegression(), Y, {"status": Status.VOID}),
+    ("a norm that is no number", tl.LogisticRegression(), TWO, {"gradient_norm": float("nan")}),
+    ("a decrement that is no number", tl.LogisticRegression(), TWO, {"newton_decrement": float("nan")}),
+    ("a slack that belongs to no margin", tl.Winnow(), TWO, {"slack": 0.0, "status": Status.PROVEN}),
+    ("a best member that is no number", tl.WidrowHoff(rate=0.02), Y, {"best_member_loss": float("nan")}),
+    ("a margin that is no number", tl.Perceptron(), TWO, {"margin": float("nan")}),
+    ("an assumption twice", tl.LinearRegression(), Y, {"assumptions": 2 * (Assumption("the same", True),)}),
     ("a negative norm on corners", tl.GeneralizedRegression("quantile"), Y, {"gradient_norm": -1e-9}),
-]
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(("name", "model", "target", "claims"), CLAIMS, ids=[case[0] for case in CLAIMS])

@@ -54,8 +54,16 @@ def other_processor(monkeypatch):
                 monkeypatch.setattr(module, name, OtherProcessor(original))
 
 
-@pytest.mark.parametrize("hostile", [False, True], ids=["dull", "hostile"])
-@pytest.mark.parametrize("part", range(4))
+@pytest.mark.parametrize(
+    "part, hostile",  # every kind on one sort of rows; on both where there is time
+    [
+        pytest.param(
+            k, hostile, id=f"{k}-{'hostile' if hostile else 'dull'}", marks=[pytest.mark.torture] * (k % 2 != hostile)
+        )
+        for k in range(4)
+        for hostile in (False, True)
+    ],
+)
 def test_streams_learned_on_another_processor_hold(hostile, part, other_processor):
     tried, alarms = 0, []
     for k, (make, target) in list(enumerate(KINDS))[part::4]:

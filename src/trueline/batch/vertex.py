@@ -52,6 +52,9 @@ def clean(program: Program, point: Point, theta: np.ndarray, a: np.ndarray, slac
         solved = _conditions(program, snapped, slopes, rows, loose)
         if solved is not None:
             snapped, slopes = solved
+    corner = program.corner[examples:]
+    zero = np.abs(snapped[single] - corner) <= 1e-13 * unit  # solved to rounding: it is on the corner of its penalty
+    snapped[single[zero]] = corner[zero]
     snapped = np.clip(snapped, penalty.lower, penalty.upper)
     vertex = risk.point(snapped)
     scale = 4e-16 * math.sqrt(len(risk.c)) * (abs(point.loss) + abs(point.penalty))

@@ -39,8 +39,10 @@ def loses_digits(value: Any) -> bool:
 
 def rounded(name: str, value: Any, place: str) -> DataError:
     """The refusal of a whole number that would be rounded."""
+    bits = int(value).bit_length()
+    number = f"the whole number {value}" if bits <= 128 else f"a whole number of {bits:,} bits"
     return DataError(
-        f"column {name!r} {place} holds the whole number {value}, which float64 would round; leave the column out, give it "
+        f"column {name!r} {place} holds {number}, which float64 would round; leave the column out, give it "
         "as text if it holds codes, or as decimals (float64, or with a decimal point in text) if rounding does not matter",
         where=name,
     )

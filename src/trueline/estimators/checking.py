@@ -48,6 +48,7 @@ def check_array(X: Any, estimator: Any = None, **rules: Any) -> Any:
 def check_weights(sample_weight: Any, X: Any, *, ensure_non_negative: bool = False) -> np.ndarray:
     """One float64 weight a row, of an array, one number or None (1 each); none masked, not all 0."""
     refuse_masked(sample_weight, "sample_weight")
+    refuse_integers(sample_weight, ["sample_weight"], "the weights")
     rows = X.shape[0] if hasattr(X, "shape") else len(X)
     if sample_weight is None:
         return np.ones(rows)

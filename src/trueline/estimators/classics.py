@@ -202,6 +202,6 @@ class RecursiveLeastSquares(Regression):
         self.random_state = random_state
 
     def _make(self) -> Any:
-        from ..online.recursive import RecursiveModel
+        from ..online.recursive_least_squares import RecursiveModel
 
         return RecursiveModel(self.ridge, self.forgetting, self.forward, self.fit_intercept, self.certificate)

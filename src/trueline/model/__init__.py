@@ -23,7 +23,7 @@ KINDS: dict[str, str] = {
     "mixture": "trueline.online.mixture:MixtureModel",
     "ladder": "trueline.online.ladder:RateMixture",
     "merged": "trueline.online.merged:MergedModel",
-    "recursive": "trueline.online.recursive:RecursiveModel",
+    "recursive": "trueline.online.recursive_least_squares:RecursiveModel",
     "moments": "trueline.onepass.moments:Moments",
     "filter": "trueline.signal.filters:AdaptiveFilter",
     "local": "trueline.beyond.local:LocalModel",

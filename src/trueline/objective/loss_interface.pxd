@@ -47,7 +47,7 @@ cdef class PythonLoss(Loss):
 cdef class PointerLoss(PythonLoss):
     cdef TwoNumbers value_at, slope_at, curvature_at, conjugate_at
     cdef ThreeNumbers prox_at
-    cdef OneNumber mean_at
+    cdef OneNumber mean_at, lowest_slope_at, highest_slope_at
     cdef object keep
     cdef double value(self, double score, double y) except? -1e300 nogil
     cdef double slope(self, double score, double y) except? -1e300 nogil
@@ -55,12 +55,16 @@ cdef class PointerLoss(PythonLoss):
     cdef double conjugate(self, double slope, double y) except? -1e300 nogil
     cdef double prox(self, double score, double y, double step) except? -1e300 nogil
     cdef double mean(self, double score) except? -1e300 nogil
+    cdef double lowest_slope(self, double y) except? -1e300 nogil
+    cdef double highest_slope(self, double y) except? -1e300 nogil
     cdef double value_again(self, double score, double y) except? -1e300 with gil
     cdef double slope_again(self, double score, double y) except? -1e300 with gil
     cdef double curvature_again(self, double score, double y) except? -1e300 with gil
     cdef double conjugate_again(self, double slope, double y) except? -1e300 with gil
     cdef double prox_again(self, double score, double y, double step) except? -1e300 with gil
     cdef double mean_again(self, double score) except? -1e300 with gil
+    cdef double lowest_slope_again(self, double y) except? -1e300 with gil
+    cdef double highest_slope_again(self, double y) except? -1e300 with gil
 
 cdef int fill(Loss loss, int what, const double[::1] first, const double[::1] second, const double[::1] third, double[::1] out) except -1
 cdef double derivatives_(Loss loss, const double[::1] scores, const double[::1] y, const double[::1] c, double[::1] slope, double[::1] curvature, Py_ssize_t first, Py_ssize_t last) except? -1e300

@@ -154,10 +154,10 @@ class PythonLoss(Loss):
             return INFINITY
 
     def lowest_slope(self, y: float) -> float:
-        return self.own.slope_range(y)[0]
+        return self.methods["lowest_slope"](y) if "lowest_slope" in self.methods else self.own.slope_range(y)[0]
 
     def highest_slope(self, y: float) -> float:
-        return self.own.slope_range(y)[1]
+        return self.methods["highest_slope"](y) if "highest_slope" in self.methods else self.own.slope_range(y)[1]
 
     def curvature_bound(self) -> float:
         return self.own.curvature_bound() if self.has("curvature_bound") else INFINITY
@@ -186,7 +186,7 @@ class PointerLoss(PythonLoss):
         self.keep: Any = (find, set())
         self.value_at = self.slope_at = self.curvature_at = self.conjugate_at = two_numbers(0)
         self.prox_at = three_numbers(0)
-        self.mean_at = one_number(0)
+        self.mean_at = self.lowest_slope_at = self.highest_slope_at = one_number(0)
 
     def look_for(self, method: str) -> bool:
         """Whether there is a C function that was not called before."""
@@ -205,8 +205,12 @@ class PointerLoss(PythonLoss):
                 self.conjugate_at = two_numbers(address)
             elif method == "prox":
                 self.prox_at = three_numbers(address)
-            else:
+            elif method == "mean":
                 self.mean_at = one_number(address)
+            elif method == "lowest_slope":
+                self.lowest_slope_at = one_number(address)
+            else:
+                self.highest_slope_at = one_number(address)
             seen.add(method)
             return bool(address)
 
@@ -234,7 +238,7 @@ class PointerLoss(PythonLoss):
     def conjugate(self, slope: float, y: float) -> float:
         if self.conjugate_at:
             result: cython.double = self.conjugate_at(slope, y)
-            if is_finite(result):
+            if result == result:  # infinite outside its domain
                 return result
         return self.conjugate_again(slope, y)
 
@@ -251,6 +255,20 @@ class PointerLoss(PythonLoss):
             if is_finite(result):
                 return result
         return self.mean_again(score)
+
+    def lowest_slope(self, y: float) -> float:
+        if self.lowest_slope_at:
+            result: cython.double = self.lowest_slope_at(y)
+            if result == result:  # may be infinite
+                return result
+        return self.lowest_slope_again(y)
+
+    def highest_slope(self, y: float) -> float:
+        if self.highest_slope_at:
+            result: cython.double = self.highest_slope_at(y)
+            if result == result:
+                return result
+        return self.highest_slope_again(y)
 
     def value_again(self, score: float, y: float) -> float:
         return self.value(score, y) if self.look_for("value") else PythonLoss.value(self, score, y)
@@ -269,6 +287,12 @@ class PointerLoss(PythonLoss):
 
     def mean_again(self, score: float) -> float:
         return self.mean(score) if self.look_for("mean") else PythonLoss.mean(self, score)
+
+    def lowest_slope_again(self, y: float) -> float:
+        return self.lowest_slope(y) if self.look_for("lowest_slope") else PythonLoss.lowest_slope(self, y)
+
+    def highest_slope_again(self, y: float) -> float:
+        return self.highest_slope(y) if self.look_for("highest_slope") else PythonLoss.highest_slope(self, y)
 
 
 def single(loss: Loss, what: cython.int, first: float, second: float = 0.0, third: float = 0.0) -> float:

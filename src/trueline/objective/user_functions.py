@@ -65,8 +65,11 @@ def say_slow(given: Any, remedy: str, role: str) -> None:
 class Functions:
     """The C functions of a user's own part: given as such, or compiled by Numba when they are first called."""
 
-    def __init__(self, given: Any, role: str, numbers: Numbers) -> None:
-        self.given, self.role, self.numbers = given, role, numbers
+    def __init__(
+        self, given: Any, role: str, numbers: Numbers, pairs: dict[str, tuple[str, int]] | None = None
+    ) -> None:
+        """``pairs`` names the methods whose result is one of the two of another: {"lowest_slope": ("slope_range", 0)}."""
+        self.given, self.role, self.numbers, self.pairs = given, role, numbers, pairs or {}
         self.kept: list[Any] = []  # what owns their code
 
     def find(self, method: str) -> int:
@@ -75,16 +78,18 @@ class Functions:
         if is_low_level(given):
             self.kept.append(given)
             return address_of(given, self.numbers[method])
-        if not COMPILED or not callable(given) or find_spec("numba") is None or not isinstance(self.given, tuple):
+        name, place = (method, None) if callable(given) else self.pairs.get(method, (method, None))
+        known = callable(getattr(self.given, name, None)) and isinstance(self.given, tuple)
+        if not COMPILED or not known or find_spec("numba") is None:
             return 0
         from numba import errors
 
         try:
-            function = compile_method(self.given, method, self.numbers[method])
+            function = compile_method(self.given, name, self.numbers[method], place)
         except errors.NumbaError as error:
             say_slow(
                 self.given,
-                f"Numba cannot compile its method {method}: {str(error).strip().splitlines()[-1]}",
+                f"Numba cannot compile its method {name}: {str(error).strip().splitlines()[-1]}",
                 self.role,
             )
             return 0
@@ -92,8 +97,8 @@ class Functions:
         return int(function.address)
 
 
-def compile_method(part: Any, name: str, takes: int) -> Any:
-    """A method of a NamedTuple as a C function of doubles; where it raises, NaN."""
+def compile_method(part: Any, name: str, takes: int, place: int | None = None) -> Any:
+    """A method of a NamedTuple, or one of the numbers that it returns, as a C function of doubles; where it raises, NaN."""
     from numba import cfunc, njit
 
     for cls in {type(part), *(type(field) for field in part if hasattr(field, "_fields"))}:
@@ -101,6 +106,9 @@ def compile_method(part: Any, name: str, takes: int) -> Any:
     # Catching what it may raise doubles the time of a short method; most do arithmetic only, which gives NaN instead.
     quiet = is_arithmetic(getattr(type(part), name), type(part))
     method = njit(error_model="numpy" if quiet else "python")(getattr(type(part), name))
+    if place is not None:
+        whole = method
+        method = njit(lambda part, a: whole(part, a)[place])
 
     def one(a):  # type: ignore[no-untyped-def]
         try:

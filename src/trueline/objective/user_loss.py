@@ -22,7 +22,17 @@ TARGETS = {"sign": (-1.0, 1.0), "nonnegative": (0.0, 1.0, 3.0), "positive": (0.3
 REAL = (-3.1, 0.0, 0.7, 26.0)
 RELATIVE = 1e-4  # by how much of itself a slope may be off
 EPS = 2.0**-52
-NUMBERS = {"value": 2, "slope": 2, "curvature": 2, "conjugate": 2, "prox": 3, "mean": 1}  # that a method takes
+NUMBERS = {
+    "value": 2,
+    "slope": 2,
+    "curvature": 2,
+    "conjugate": 2,
+    "prox": 3,
+    "mean": 1,
+    "lowest_slope": 1,
+    "highest_slope": 1,
+}
+PAIRS = {"lowest_slope": ("slope_range", 0), "highest_slope": ("slope_range", 1)}
 
 WORDS = "the value and slope of your own loss are as you wrote them (yours to know)"
 
@@ -58,7 +68,7 @@ def user_loss(given: Any, names: str = "a built-in loss's name") -> Loss:
     loss = PythonLoss(given, methods, user_loss)
     check_user_loss(given, methods["value"], methods["slope"])
     if any(is_low_level(getattr(given, name, None)) for name in NUMBERS) or (COMPILED and can_compile(given, "loss")):
-        loss = PointerLoss(given, methods, user_loss, Functions(given, "loss", NUMBERS).find)
+        loss = PointerLoss(given, methods, user_loss, Functions(given, "loss", NUMBERS, PAIRS).find)
     if key is not None:
         _made[key] = loss
     return loss

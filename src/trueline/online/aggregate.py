@@ -24,114 +24,109 @@ static mixture is what the bound uses.
 
 from __future__ import annotations
 
-import math
+import cython
 
-from .._jit import kernel
+from ..simd import Array
 
-SHARE = 0.01
-ROUNDING = 1e-12  # losses this near to each other, relatively, are the same: who leads must not hang on rounding
-POOL_RATE = 0.25  # the largest step of a weight's logarithm in the pool
-MEMORY = 0.99  # how much of the recent losses each round keeps
+if not cython.compiled:  # compiled, these come from aggregate.pxd
+    from math import exp, inf, log
+
+SHARE: cython.double = 0.01
+# Losses this near to each other, relatively, are the same: who leads must not hang on rounding.
+ROUNDING: cython.double = 1e-12
+POOL_RATE: cython.double = 0.25  # the largest step of a weight's logarithm in the pool
+MEMORY: cython.double = 0.99  # how much of the recent losses each round keeps
 
 
-@kernel
-def rate(gap, count):
+def rate(gap: float, count: cython.Py_ssize_t) -> float:
     """η = ln K/Δ; infinity, that is the leader, while Δ is 0."""
-    return math.log(count) / gap if gap > 0.0 else math.inf
+    return log(count) / gap if gap > 0.0 else inf
 
 
-@kernel
-def posterior(losses, count, eta, out):
+def posterior(losses: Array, count: cython.Py_ssize_t, eta: float, out: Array) -> None:
     """Weights ∝ exp(−η·loss); the leaders alone, equally, when η is infinite; losses are not negative."""
     least = losses[0]
     for k in range(1, count):
         least = min(least, losses[k])
     total = 0.0
     for k in range(count):
-        if eta == math.inf:
+        if eta == inf:
             out[k] = 1.0 if losses[k] <= least * (1.0 + ROUNDING) else 0.0
         else:
-            out[k] = math.exp(-eta * (losses[k] - least))
+            out[k] = exp(-eta * (losses[k] - least))
         total += out[k]
     for k in range(count):
         out[k] /= total
 
 
-@kernel
-def excess(suffered, mixed):
+def excess(suffered: float, mixed: float) -> float:
     """What Δ grows by: how much the loss exceeds the mix loss, if that is more than rounding."""
     gap = suffered - mixed
     return gap if gap > ROUNDING * suffered else 0.0
 
 
-@kernel
-def mix_loss(losses, step, count, eta):
+def mix_loss(losses: Array, step: Array, count: cython.Py_ssize_t, eta: float) -> float:
     """M_t(η) − M_{t−1}(η) from summed losses before the step, in log space: nothing underflows to a wrong answer."""
-    before = math.inf
-    after = math.inf
+    before = inf
+    after = inf
     for k in range(count):
         before = min(before, losses[k])
         after = min(after, losses[k] + step[k])
-    if eta == math.inf:
+    if eta == inf:
         return after - before
     old = 0.0
     new = 0.0
     for k in range(count):
-        old += math.exp(-eta * (losses[k] - before))
-        new += math.exp(-eta * (losses[k] + step[k] - after))
-    return after - before - (math.log(new) - math.log(old)) / eta
+        old += exp(-eta * (losses[k] - before))
+        new += exp(-eta * (losses[k] + step[k] - after))
+    return after - before - (log(new) - log(old)) / eta
 
 
-@kernel
-def share_loss(shares, step, count, eta):
+def share_loss(shares: Array, step: Array, count: cython.Py_ssize_t, eta: float) -> float:
     """−(1/η)·ln Σ share·exp(−η·step); no share is ever 0."""
-    least = math.inf
+    least = inf
     for k in range(count):
         least = min(least, step[k])
-    if eta == math.inf:
+    if eta == inf:
         return least
     total = 0.0
     for k in range(count):
-        total += shares[k] * math.exp(-eta * (step[k] - least))
-    return least - math.log(total) / eta
+        total += shares[k] * exp(-eta * (step[k] - least))
+    return least - log(total) / eta
 
 
-@kernel
-def redistribute(shares, step, count, eta):
+def redistribute(shares: Array, step: Array, count: cython.Py_ssize_t, eta: float) -> None:
     """Fixed share: multiply by exp(−η·step), then give SHARE of the total back to all alike."""
-    least = math.inf
+    least = inf
     for k in range(count):
         least = min(least, step[k])
     total = 0.0
     for k in range(count):
-        if eta == math.inf:
+        if eta == inf:
             shares[k] = shares[k] if step[k] <= least * (1.0 + ROUNDING) else 0.0
         else:
-            shares[k] *= math.exp(-eta * (step[k] - least))
+            shares[k] *= exp(-eta * (step[k] - least))
         total += shares[k]
     for k in range(count):
         shares[k] = (1.0 - SHARE) * shares[k] / total + SHARE / count
 
 
-@kernel
-def recent_weights(recent, count, out):
+def recent_weights(recent: Array, count: cython.Py_ssize_t, out: Array) -> None:
     """Weights ∝ exp(−loss/(2·noise)) of discounted losses, the noise being the best member's; last entry: their weight."""
     least = recent[0]
     for k in range(1, count):
         least = min(least, recent[k])
-    posterior(recent, count, 0.5 * recent[count] / least if least > 0.0 else math.inf, out)
+    posterior(recent, count, 0.5 * recent[count] / least if least > 0.0 else inf, out)
 
 
-@kernel
-def remember(recent, step, count, c):
+def remember(recent: Array, step: Array, count: cython.Py_ssize_t, c: float) -> None:
     """Discount what was, add this round."""
     for k in range(count):
         recent[k] = MEMORY * recent[k] + step[k]
     recent[count] = MEMORY * recent[count] + c
 
 
-@kernel
-def pool_step(pool, predictions, count, y, mixed, noise):
+def pool_step(pool: Array, predictions: Array, count: cython.Py_ssize_t, y: float, mixed: float, noise: float) -> None:
     """One step of exponentiated gradient on the pool's squared error, in units of the noise and bounded.
 
     Bounded, so that one label far off moves no weight by more than a factor: what is learned is what most rounds say.
@@ -142,14 +137,13 @@ def pool_step(pool, predictions, count, y, mixed, noise):
     for k in range(count):
         gain = 2.0 * (mixed - y) * (mixed - predictions[k]) / noise
         gain = max(-1e300, min(1e300, gain))  # inf/inf would be no weight at all
-        pool[k] = max(pool[k], 1e-12) * math.exp(POOL_RATE * gain / (1.0 + abs(gain)))
+        pool[k] = max(pool[k], 1e-12) * exp(POOL_RATE * gain / (1.0 + abs(gain)))
         total += pool[k]
     for k in range(count):
         pool[k] /= total
 
 
-@kernel
-def average(weights, predictions, count):
+def average(weights: Array, predictions: Array, count: cython.Py_ssize_t) -> float:
     """Σ weight·prediction."""
     total = 0.0
     for k in range(count):

@@ -8,96 +8,88 @@ overshoot; the curvature is taken at s′.
 
 from __future__ import annotations
 
-import math
+from typing import Any
 
+import cython
 import numpy as np
 
-from .._jit import kernel
-from .aggregate import mix_loss, posterior, redistribute
-from .members import (
-    absorb,
-    accept,
-    adaptive_step,
-    diagonal_spread,
-    diagonal_step,
-    dot,
-    enter,
-    exponentiated,
-    gradient_step,
-    grown,
-    load,
-    product,
-    sparse_dot,
-    spread,
-    spread_sparse,
-    standardise,
-    strengthen,
-    tend,
+from ..errors import ModelError
+from ..simd import Array
+from .log_totals import (
+    ADAPTIVE,
+    CONSTANT,
+    DIAGONAL,
+    EXAMPLES,
+    EXCESS,
+    LARGEST_WEIGHT,
+    LAST,
+    LAST_LABEL,
+    LAST_PREDICTION,
+    LOSS,
+    MISTAKES,
+    NORM,
+    RESTARTS,
+    TOTALS,
+    WEIGHT,
 )
+from .members import Members
 
-# Places in ``totals``.
-EXAMPLES, WEIGHT, LAST, LOSS, MISTAKES, LARGEST_WEIGHT, NORM, RESTARTS = 0, 1, 2, 3, 4, 5, 6, 7
-LAST_LABEL, LAST_PREDICTION, EXCESS = 8, 9, 10
-TOTALS = 12
-SIMPLE = 2  # members that look at labels only: class frequencies and a first-order Markov chain
-# Step members on standardised rows: constant rates, AdaGrad, diagonal Kalman filters; the last is EG±.
-CONSTANT, ADAPTIVE, DIAGONAL = 2, 2, 3
-RADIUS = 4.0
-PRIOR = 0.5  # pseudo-counts of the label-only members
-FLOOR = math.log(1e-6)  # the least log-probability that the geometric pool listens to
-POOL_RATE = 0.01
-# The arrays that the loop works on, in its order.
-STATE = (
-    "totals", "columns", "frequencies", "transitions", "w", "P", "forget", "ridge", "table", "sums", "scales", "rates",
-    "losses", "shares", "tops", "trust",
-)  # fmt: skip
+if not cython.compiled:  # compiled, these come from classify.pxd
+    from math import exp, inf, log, pi, sqrt
+
+    from .aggregate import mix_loss, posterior, redistribute
+
+SIMPLE: cython.Py_ssize_t = 2  # members that look at labels only: class frequencies and a first-order Markov chain
+RADIUS: cython.double = 4.0
+PRIOR: cython.double = 0.5  # pseudo-counts of the label-only members
+FLOOR: cython.double = -13.815510557964274  # ln 1e-6: the least log-probability that the geometric pool listens to
+POOL_RATE: cython.double = 0.01
 
 
-@kernel
-def softmax(scores, first, spread, classes, k, out):
+def softmax(
+    scores: Array, first: cython.Py_ssize_t, spread: Array, classes: cython.Py_ssize_t, k: cython.Py_ssize_t, out: Array
+) -> None:
     """Row k of ``out``: probabilities of all classes; classes without a score of their own have score 0."""
     offset = 1 if classes == 2 else 0
-    top = 0.0 if offset > 0 else -math.inf
+    top = 0.0 if offset > 0 else -inf
     for c in range(offset, classes):
         out[k, c] = scores[first + c - offset] * spread[first + c - offset]
         top = max(top, out[k, c])
     total = 0.0
     for c in range(classes):
-        out[k, c] = math.exp((0.0 if c < offset else out[k, c]) - top)
+        out[k, c] = exp((0.0 if c < offset else out[k, c]) - top)
         total += out[k, c]
     for c in range(classes):
         out[k, c] /= total
 
 
-@kernel
-def rest(scores, first, own, s):
+def rest(scores: Array, first: cython.Py_ssize_t, own: cython.Py_ssize_t, s: cython.Py_ssize_t) -> float:
     """Log-sum-exp of all scores but s; 0, class 0's score, when there is only one."""
     if own == 1:
         return 0.0
-    top = -math.inf
+    top = -inf
     for r in range(own):
         if r != s:
             top = max(top, scores[first + r])
     total = 0.0
     for r in range(own):
         if r != s:
-            total += math.exp(scores[first + r] - top)
-    return top + math.log(total)
+            total += exp(scores[first + r] - top)
+    return top + log(total)
 
 
-@kernel
-def logistic(x):
+def logistic(x: float) -> float:
     """1/(1 + exp(−x)) without overflow."""
     if x >= 0.0:
-        return 1.0 / (1.0 + math.exp(-x))
-    return math.exp(x) / (1.0 + math.exp(x))
+        return 1.0 / (1.0 + exp(-x))
+    return exp(x) / (1.0 + exp(x))
 
 
-@kernel
-def settle(score, offset, reach, hit):
+def settle(score: float, offset: float, reach: float, hit: float) -> float:
     """The root of s′ = s + reach·(hit − σ(s′ − o)): Newton's method kept inside a shrinking bracket."""
     far = score + reach * (hit - logistic(score - offset))
-    low, high = min(score, far), max(score, far)
+    low = min(score, far)
+    high = max(score, far)
     at = score
     step = high - low
     for _ in range(100):
@@ -118,239 +110,245 @@ def settle(score, offset, reach, hit):
     return at
 
 
-@kernel
-def member_probabilities(
-    values, indices, start, stop, dense, centred, size, classes, own, filters, steps, totals, columns, frequencies,
-    transitions, w, P, table, sums, rates, u, work, places, z, scores, spreads, linear, moderate, out,
-):  # fmt: skip
-    """Every member's probabilities into ``out``; how many places the standardised row has."""
-    last = int(totals[LAST])
-    total = 0.0
-    follow = 0.0
-    for c in range(classes):
-        total += frequencies[c] + PRIOR
-        follow += transitions[last, c] + PRIOR
-    for c in range(classes):
-        out[0, c] = (frequencies[c] + PRIOR) / total
-        out[1, c] = (transitions[last, c] + PRIOR) / follow
-    if filters > 0:
-        load(values, indices, start, stop, dense, columns, size, u)
-        for m in range(filters):
-            for s in range(own):
-                f = m * own + s
-                scores[f] = dot(w, f, u, size)
-                q = product(P, f, u, size, work)
-                spreads[f] = 1.0 / math.sqrt(1.0 + math.pi * q / 8.0)
-            softmax(scores, m * own, spreads, classes, SIMPLE + m, out)
-    count = standardise(values, indices, start, stop, dense, centred, columns, totals[WEIGHT], places, z)
-    for m in range(steps):
-        for s in range(own):
-            f = m * own + s
-            linear[f] = sparse_dot(table, f, places, z, count)
-            if CONSTANT + ADAPTIVE <= m < CONSTANT + ADAPTIVE + DIAGONAL:
-                q = diagonal_spread(sums, f, places, z, count, rates[m])
-                moderate[f] = 1.0 / math.sqrt(1.0 + math.pi * q / 8.0)
-        softmax(linear, m * own, moderate, classes, SIMPLE + filters + m, out)
-    return count
+@cython.final
+@cython.cclass
+class Classification:
+    """The mixture's arrays, by name as the model keeps them, and the loop that learns from rows."""
 
+    def __init__(self, arrays: Any, size: int, classes: int, filters: int, steps: int, centred: bool) -> None:
+        self.classes, self.own = classes, 1 if classes == 2 else classes
+        self.each = Members(arrays, size, steps, self.own, centred)
+        self.count = SIMPLE + filters + steps
+        self.filters, self.steps = filters, steps
+        if (
+            classes < 2
+            or min(len(arrays[name]) for name in ("losses", "shares", "trust")) < self.count
+            or len(arrays["tops"]) < 3
+            or len(arrays["totals"]) < TOTALS
+            or len(arrays["w"]) != filters * self.own
+            or len(arrays["scales"]) != steps * self.own
+            or arrays["frequencies"].shape != (classes,)
+            or arrays["transitions"].shape != (classes, classes)
+            or not 0.0 <= arrays["totals"][LAST] < classes
+        ):
+            raise ModelError("the mixture's arrays do not fit its members; use an intact copy", where="model file")
+        self.totals, self.losses, self.shares = arrays["totals"], arrays["losses"], arrays["shares"]
+        self.tops, self.trust, self.scales = arrays["tops"], arrays["trust"], arrays["scales"]
+        self.frequencies, self.transitions = arrays["frequencies"], arrays["transitions"]
+        self.scores, self.spreads = np.zeros(filters * self.own), np.zeros(filters * self.own)
+        self.linear, self.moderate = np.zeros(steps * self.own), np.ones(steps * self.own)
+        self.probabilities, self.levels = np.zeros((self.count, classes)), np.zeros((3, classes))
+        self.mixing, self.charge = np.zeros(self.count), np.zeros(self.count)
+        self.triple, self.top_charge = np.zeros(3), np.zeros(3)
 
-@kernel
-def pool(probabilities, members, classes, trust, out):
-    """Geometric pooling: probabilities ∝ exp(Σ trust·log p), each log no less than FLOOR."""
-    top = -math.inf
-    for c in range(classes):
-        out[2, c] = 0.0
-        for k in range(members):
-            out[2, c] += trust[k] * max(math.log(max(probabilities[k, c], 1e-300)), FLOOR)
-        top = max(top, out[2, c])
-    total = 0.0
-    for c in range(classes):
-        out[2, c] = math.exp(out[2, c] - top)
-        total += out[2, c]
-    for c in range(classes):
-        # Guarded: a little of the uniform keeps every probability away from 0.
-        out[2, c] = (1.0 - 1e-4) * out[2, c] / total + 1e-4 / classes
+    def take(self, rows: Any, y: Array, weights: Array, out: Array, learned: Array) -> None:
+        """The rows to walk over; ``out`` gets the predictions. Labels are learned from as they are."""
+        self.each.take_rows(rows)
+        self.starts, self.y, self.weights, self.out = rows.starts, y, weights, out
+        if not len(rows.starts) - 1 == len(y) == len(weights) == len(out) or out.shape[1] != self.classes:
+            raise ValueError("rows, labels, weights and predictions differ in number")
 
+    def walk(self, learning: bool) -> None:
+        """Predict every row and, when learning, update on it before the next."""
+        n: cython.Py_ssize_t = self.starts.shape[0] - 1
+        learn: cython.bint = learning
+        i: cython.Py_ssize_t
+        if n == 1:  # the lock is dearer than a row
+            self.round(0, learn)
+            return
+        with cython.nogil:
+            for i in range(n):
+                self.round(i, learn)
 
-@kernel
-def adjust(probabilities, members, classes, label, c, trust, pooled):
-    """One gradient step of the pool's log loss in its trust; trust stays non-negative."""
-    for k in range(members):
-        gradient = -max(math.log(max(probabilities[k, label], 1e-300)), FLOOR)
-        for j in range(classes):
-            gradient += pooled[2, j] * max(math.log(max(probabilities[k, j], 1e-300)), FLOOR)
-        trust[k] = max(0.0, trust[k] - POOL_RATE * min(c, 1.0) * gradient)
-
-
-@kernel
-def combine(probabilities, members, classes, totals, losses, shares, tops, trust, mixing, levels, triple, out, i):
-    """Static mixture, fixed share and pool into ``levels``; their mixture into row i of ``out``."""
-    eta = 1.0 / max(1.0, totals[LARGEST_WEIGHT])
-    posterior(losses, members, eta, mixing)
-    posterior(tops, 3, eta, triple)
-    for c in range(classes):
-        levels[0, c] = 0.0
-        levels[1, c] = 0.0
-        for k in range(members):
-            levels[0, c] += mixing[k] * probabilities[k, c]
-            levels[1, c] += shares[k] * probabilities[k, c]
-    pool(probabilities, members, classes, trust, levels)
-    for c in range(classes):
-        out[i, c] = triple[0] * levels[0, c] + triple[1] * levels[1, c] + triple[2] * levels[2, c]
-
-
-@kernel
-def update_filters(filters, own, classes, size, total, columns, w, P, forget, ridge, u, work, scores, label, c, totals):
-    """The Kalman members' update, after raising the ridge of columns whose variance doubled."""
-    for f in range(filters * own):
-        enter(P, f, size, columns, ridge[f // own])
-    if grown(columns, size, total, True) > 0:
-        for f in range(filters * own):
-            for j in range(1, size):
-                if columns[4, j - 1] > 0.0:
-                    strengthen(w, P, f, j, size, ridge[f // own] * columns[4, j - 1], work)
-            scores[f] = dot(w, f, u, size)
-    accept(columns, size)
-    for m in range(filters):
-        for s in range(own):
-            f = m * own + s
-            q = product(P, f, u, size, work)
-            if q > 0.0:
-                offset = rest(scores, m * own, own, s)
-                hit = 1.0 if label == s + classes - own else 0.0
-                after = settle(scores[f], offset, c * q / forget[m], hit)
-                p = logistic(after - offset)
-                absorb(w, P, f, size, work, q, c * p * (1.0 - p), (after - scores[f]) / q, forget[m])
-    for f in range(filters * own):
-        totals[RESTARTS] += tend(w, P, f, size, columns, ridge[f // own], forget[f // own], work)
-
-
-@kernel
-def update_steps(
-    steps,
-    filters,
-    own,
-    classes,
-    size,
-    table,
-    sums,
-    scales,
-    places,
-    z,
-    count,
-    probabilities,
-    linear,
-    label,
-    c,
-    rates,
-    totals,
-):
-    """The update of constant rates, AdaGrad, diagonal filters and exponentiated gradient."""
-    norm = 0.0
-    largest = 0.0
-    for k in range(count):
-        norm += z[k] * z[k]
-        largest = max(largest, abs(z[k]))
-    totals[NORM] += (norm - totals[NORM]) * c / (totals[WEIGHT] + c)
-    damp = 1.0 / max(1.0, math.sqrt(max(norm, totals[NORM])))
-    for m in range(steps):
-        for s in range(own):
-            f = m * own + s
-            target = s + classes - own
-            hit = 1.0 if label == target else 0.0
-            slope = c * (probabilities[SIMPLE + filters + m, target] - hit)
-            if m < CONSTANT:
-                gradient_step(table, f, places, z, count, rates[m] * slope * (damp if m > 0 else 1.0))
-            elif m < CONSTANT + ADAPTIVE:
-                adaptive_step(table, sums, f, places, z, count, slope, rates[m])
-            elif m < CONSTANT + ADAPTIVE + DIAGONAL:
-                q = diagonal_spread(sums, f, places, z, count, rates[m])
-                offset = rest(linear, m * own, own, s)
-                after = settle(linear[f], offset, c * q, hit)
-                p = logistic(after - offset)
-                diagonal_step(table, sums, f, places, z, count, rates[m], (after - linear[f]) / q, c * p * (1.0 - p))
-            else:
-                gradient_step(sums, f, places, z, count, -slope)
-                scales[f] += (RADIUS * slope * largest) ** 2
-                exponentiated(table, sums, f, size, RADIUS, scales[f])
-
-
-@kernel
-def classify(
-    values, indices, starts, dense, y, weights, learning, centred, size, classes, filters, steps, totals, columns,
-    frequencies, transitions, w, P, forget, ridge, table, sums, scales, rates, losses, shares, tops, trust, out, capped,
-):  # fmt: skip
-    """Predict every row and, when learning, update on it before the next; labels are learned from as they are."""
-    own = 1 if classes == 2 else classes
-    members = SIMPLE + filters + steps
-    u = np.zeros(size)
-    work = np.zeros(size)
-    places = np.zeros(size, dtype=np.int64)
-    z = np.zeros(size)
-    scores = np.zeros(filters * own)
-    spreads = np.zeros(filters * own)
-    linear = np.zeros(steps * own)
-    moderate = np.ones(steps * own)
-    probabilities = np.zeros((members, classes))
-    mixing = np.zeros(members)
-    step = np.zeros(members)
-    levels = np.zeros((3, classes))
-    triple = np.zeros(3)
-    top_step = np.zeros(3)
-    for i in range(starts.shape[0] - 1):
-        start, stop = starts[i], starts[i + 1]
-        c = weights[i]
-        if totals[WEIGHT] == 0.0 and learning and c > 0.0 and centred:
-            for k in range(start, stop):
-                columns[0, indices[k - start] if dense else indices[k]] = values[k]
-        count = member_probabilities(
-            values, indices, start, stop, dense, centred, size, classes, own, filters, steps, totals, columns,
-            frequencies, transitions, w, P, table, sums, rates, u, work, places, z, scores, spreads, linear, moderate, probabilities,
-        )  # fmt: skip
-        combine(probabilities, members, classes, totals, losses, shares, tops, trust, mixing, levels, triple, out, i)
+    def round(self, i: cython.Py_ssize_t, learning: bool) -> None:
+        """Row i."""
+        self.each.take_row(self.starts[i], self.starts[i + 1])
+        c = self.weights[i]
+        weight = self.totals[WEIGHT]
+        if weight == 0.0 and learning and c > 0.0 and self.each.centred:
+            self.each.shift_to_row()
+        self.predict_members()
+        self.combine(i)
         if not learning or c == 0.0:
-            continue
-        label = int(y[i])
+            return
+        label = cython.cast(cython.Py_ssize_t, self.y[i])
         best = 0
-        for j in range(1, classes):
-            if out[i, j] > out[i, best]:
+        for j in range(1, self.classes):
+            if self.out[i, j] > self.out[i, best]:
                 best = j
-        totals[EXAMPLES] += 1.0
-        totals[LOSS] -= c * math.log(out[i, label])
-        totals[MISTAKES] += c if best != label else 0.0
-        totals[LAST_LABEL] = label
-        totals[LAST_PREDICTION] = best
-        for k in range(members):
-            step[k] = -c * math.log(max(probabilities[k, label], 1e-300))
+        self.totals[EXAMPLES] += 1.0
+        self.totals[LOSS] -= c * log(self.out[i, label])
+        self.totals[MISTAKES] += c if best != label else 0.0
+        self.totals[LAST_LABEL] = label
+        self.totals[LAST_PREDICTION] = best
+        self.score(i, label, c)
+        if self.filters > 0:
+            entered = self.each.spread(c, weight, self.totals[EXAMPLES], True)
+            self.update_filters(label, c, entered)
+        self.update_steps(label, c)
+        if self.filters == 0 and self.each.centred:
+            self.each.spread(c, weight, self.totals[EXAMPLES], True)
+        elif self.filters == 0:
+            self.each.spread_sparse(c)
+        self.totals[WEIGHT] += c
+        self.frequencies[label] += c
+        self.transitions[cython.cast(cython.Py_ssize_t, self.totals[LAST]), label] += c
+        self.totals[LAST] = label
+
+    def predict_members(self) -> None:
+        """Every member's probabilities."""
+        last = cython.cast(cython.Py_ssize_t, self.totals[LAST])
+        total = 0.0
+        follow = 0.0
+        for c in range(self.classes):
+            total += self.frequencies[c] + PRIOR
+            follow += self.transitions[last, c] + PRIOR
+        for c in range(self.classes):
+            self.probabilities[0, c] = (self.frequencies[c] + PRIOR) / total
+            self.probabilities[1, c] = (self.transitions[last, c] + PRIOR) / follow
+        if self.filters > 0:
+            self.each.load()
+            for f in range(self.filters * self.own):
+                self.scores[f] = self.each.score(f)
+                self.spreads[f] = 1.0 / sqrt(1.0 + pi * self.each.product(f) / 8.0)
+            for m in range(self.filters):
+                softmax(self.scores, m * self.own, self.spreads, self.classes, SIMPLE + m, self.probabilities)
+        self.each.standardise(self.totals[WEIGHT])
+        for m in range(self.steps):
+            for f in range(m * self.own, (m + 1) * self.own):
+                self.linear[f] = self.each.step_score(f)
+                if CONSTANT + ADAPTIVE <= m < CONSTANT + ADAPTIVE + DIAGONAL:
+                    q = self.each.diagonal_spread(f, self.each.rates[m])
+                    self.moderate[f] = 1.0 / sqrt(1.0 + pi * q / 8.0)
+            k = SIMPLE + self.filters + m
+            softmax(self.linear, m * self.own, self.moderate, self.classes, k, self.probabilities)
+
+    def log_probability(self, k: cython.Py_ssize_t, c: cython.Py_ssize_t) -> float:
+        """ln of member k's probability of class c, no less than FLOOR."""
+        return max(log(max(self.probabilities[k, c], 1e-300)), FLOOR)
+
+    def pool(self) -> None:
+        """Geometric pooling: probabilities ∝ exp(Σ trust·log p), each log no less than FLOOR."""
+        top = -inf
+        for c in range(self.classes):
+            sum_of_logs = 0.0
+            for k in range(self.count):
+                sum_of_logs += self.trust[k] * self.log_probability(k, c)
+            self.levels[2, c] = sum_of_logs
+            top = max(top, sum_of_logs)
+        total = 0.0
+        for c in range(self.classes):
+            self.levels[2, c] = exp(self.levels[2, c] - top)
+            total += self.levels[2, c]
+        for c in range(self.classes):
+            # Guarded: a little of the uniform keeps every probability away from 0.
+            self.levels[2, c] = (1.0 - 1e-4) * self.levels[2, c] / total + 1e-4 / self.classes
+
+    def adjust(self, label: cython.Py_ssize_t, c: float) -> None:
+        """One gradient step of the pool's log loss in its trust; trust stays non-negative."""
+        for k in range(self.count):
+            gradient = -self.log_probability(k, label)
+            for j in range(self.classes):
+                gradient += self.levels[2, j] * self.log_probability(k, j)
+            self.trust[k] = max(0.0, self.trust[k] - POOL_RATE * min(c, 1.0) * gradient)
+
+    def combine(self, i: cython.Py_ssize_t) -> None:
+        """Static mixture, fixed share and pool into ``levels``; their mixture into row i of ``out``."""
+        eta = 1.0 / max(1.0, self.totals[LARGEST_WEIGHT])
+        posterior(self.losses, self.count, eta, self.mixing)
+        posterior(self.tops, 3, eta, self.triple)
+        for c in range(self.classes):
+            static = 0.0
+            shared = 0.0
+            for k in range(self.count):
+                static += self.mixing[k] * self.probabilities[k, c]
+                shared += self.shares[k] * self.probabilities[k, c]
+            self.levels[0, c] = static
+            self.levels[1, c] = shared
+        self.pool()
+        for c in range(self.classes):
+            self.out[i, c] = (
+                self.triple[0] * self.levels[0, c]
+                + self.triple[1] * self.levels[1, c]
+                + self.triple[2] * self.levels[2, c]
+            )
+
+    def score(self, i: cython.Py_ssize_t, label: cython.Py_ssize_t, c: float) -> None:
+        """Charge the label to every member and to every mixture."""
+        for k in range(self.count):
+            self.charge[k] = -c * log(max(self.probabilities[k, label], 1e-300))
         for k in range(3):
-            top_step[k] = -c * math.log(max(levels[k, label], 1e-300))
-        eta = 1.0 / totals[LARGEST_WEIGHT] if totals[LARGEST_WEIGHT] > 1.0 else 1.0
+            self.top_charge[k] = -c * log(max(self.levels[k, label], 1e-300))
+        largest = self.totals[LARGEST_WEIGHT]
+        eta = 1.0 / largest if largest > 1.0 else 1.0
         if c * eta > 1.0:
             # The label came with a larger weight than any before: what Jensen no longer covers is counted.
-            totals[EXCESS] += max(0.0, top_step[0] - mix_loss(losses, step, members, eta))
-            totals[EXCESS] += max(0.0, -c * math.log(out[i, label]) - mix_loss(tops, top_step, 3, eta))
-            totals[LARGEST_WEIGHT] = c
-        adjust(probabilities, members, classes, label, c, trust, levels)
-        for k in range(members):
-            losses[k] += step[k]
+            mixed = mix_loss(self.losses, self.charge, self.count, eta)
+            self.totals[EXCESS] += max(0.0, self.top_charge[0] - mixed)
+            mixed = mix_loss(self.tops, self.top_charge, 3, eta)
+            self.totals[EXCESS] += max(0.0, -c * log(self.out[i, label]) - mixed)
+            self.totals[LARGEST_WEIGHT] = c
+        self.adjust(label, c)
+        for k in range(self.count):
+            self.losses[k] += self.charge[k]
         for k in range(3):
-            tops[k] += top_step[k]
-        redistribute(shares, step, members, 1.0 / max(1.0, totals[LARGEST_WEIGHT]))
-        if filters > 0:
-            spread(values, indices, start, stop, dense, columns, size, c, totals[WEIGHT], totals[EXAMPLES], True, u)
-            update_filters(
-                filters, own, classes, size, totals[WEIGHT] + c, columns, w, P, forget, ridge, u, work, scores, label, c,
-                totals,
-            )  # fmt: skip
-        update_steps(
-            steps, filters, own, classes, size, table, sums, scales, places, z, count, probabilities, linear, label, c, rates,
-            totals,
-        )  # fmt: skip
-        if filters == 0 and centred:
-            spread(values, indices, start, stop, dense, columns, size, c, totals[WEIGHT], totals[EXAMPLES], True, u)
-        elif filters == 0:
-            spread_sparse(values, indices, start, stop, dense, columns, c)
-        totals[WEIGHT] += c
-        frequencies[label] += c
-        transitions[int(totals[LAST]), label] += c
-        totals[LAST] = label
+            self.tops[k] += self.top_charge[k]
+        redistribute(self.shares, self.charge, self.count, 1.0 / max(1.0, self.totals[LARGEST_WEIGHT]))
+
+    def update_filters(self, label: cython.Py_ssize_t, c: float, entered: bool) -> None:
+        """The Kalman members' update, after raising the ridge of columns whose variance doubled."""
+        if entered:
+            for f in range(self.filters * self.own):
+                self.each.enter(f)
+        grown = self.each.grown(self.totals[WEIGHT] + c, True)
+        if grown:
+            for f in range(self.filters * self.own):
+                for j in range(1, self.each.size):
+                    if self.each.columns[4, j - 1] > 0.0:
+                        self.each.strengthen(f, j, self.each.ridge[f // self.own] * self.each.columns[4, j - 1])
+                self.scores[f] = self.each.score(f)
+            self.each.accept()
+        for m in range(self.filters):
+            forget = self.each.forget[m]
+            for s in range(self.own):
+                f = m * self.own + s
+                # Where nothing moved since the prediction, its product still holds.
+                q = self.each.product(f) if entered or grown else self.each.q[f]
+                if q > 0.0:
+                    offset = rest(self.scores, m * self.own, self.own, s)
+                    hit = 1.0 if label == s + self.classes - self.own else 0.0
+                    after = settle(self.scores[f], offset, c * q / forget, hit)
+                    p = logistic(after - offset)
+                    self.each.absorb(f, c * p * (1.0 - p), (after - self.scores[f]) / q, forget)
+                self.totals[RESTARTS] += self.each.tend(f)
+
+    def update_steps(self, label: cython.Py_ssize_t, c: float) -> None:
+        """The update of constant rates, AdaGrad, diagonal filters and exponentiated gradient."""
+        norm = self.each.norm2()
+        largest = 0.0
+        for k in range(self.each.count):
+            largest = max(largest, abs(self.each.z[k]))
+        self.totals[NORM] += (norm - self.totals[NORM]) * c / (self.totals[WEIGHT] + c)
+        damp = 1.0 / max(1.0, sqrt(max(norm, self.totals[NORM])))
+        for m in range(self.steps):
+            pace = self.each.rates[m]
+            for s in range(self.own):
+                f = m * self.own + s
+                target = s + self.classes - self.own
+                hit = 1.0 if label == target else 0.0
+                slope = c * (self.probabilities[SIMPLE + self.filters + m, target] - hit)
+                if m < CONSTANT:
+                    self.each.gradient_step(f, pace * slope * (damp if m > 0 else 1.0))
+                elif m < CONSTANT + ADAPTIVE:
+                    self.each.adaptive_step(f, slope, pace)
+                elif m < CONSTANT + ADAPTIVE + DIAGONAL:
+                    q = self.each.diagonal_spread(f, pace)
+                    offset = rest(self.linear, m * self.own, self.own, s)
+                    after = settle(self.linear[f], offset, c * q, hit)
+                    p = logistic(after - offset)
+                    self.each.diagonal_step(f, pace, (after - self.linear[f]) / q, c * p * (1.0 - p))
+                else:
+                    self.each.add_gradient(f, slope)
+                    reach = RADIUS * slope * largest
+                    self.scales[f] += reach * reach
+                    self.each.exponentiated(f, RADIUS, self.scales[f])

@@ -11,48 +11,59 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import cython
 import numpy as np
 
-from .._jit import kernel
 from ..modelfile import Array, whole_numbers
 from . import best_fixed
 from .redundant_columns import RedundantColumns
 from .sums import WIDEST, solve
 
 GROUP = 256
+FULL: cython.Py_ssize_t = GROUP
 
 
-@kernel
-def wait(
-    values: Any, indices: Any, starts: Any, dense: bool, width: int, y: Any, learned: Any, weights: Any, start: int,
-    shift: Any, born: Any, origin: float, waiting: Any, counts: Any,
-) -> int:  # fmt: skip
-    """Put rows from ``start`` on, less their shift, among those that wait, until the group is full; the next row.
+@cython.final
+@cython.cclass
+class Arriving:
+    """Rows with their labels, as they are and as the learner used them, on their way into the moments.
 
-    ``born`` is the example at which a column first varied, 0 before: until then it counts as 0. ``counts`` are the rows
-    that wait, the examples so far, and the numbers that counted as 0 and were none: a change too small for the learner.
+    ``born`` is the example at which a column first varied, 0 before: until then it counts as 0.
     """
-    i = start
-    while i < y.size and counts[0] < GROUP:
-        if weights[i] > 0.0:
-            spot = waiting[counts[0]]
-            counts[0] += 1
-            counts[1] += 1
-            spot[0] = weights[i]
-            spot[1] = y[i] - origin
-            spot[2] = learned[i] - origin
-            for j in range(width):
-                spot[3 + j] = 0.0 - shift[j]
-            for k in range(starts[i], starts[i + 1]):
-                j = indices[k - starts[i]] if dense else indices[k]
-                spot[3 + j] = values[k] - shift[j]
-            for j in range(width):
-                if born[j] == 0.0 or counts[1] < born[j]:
-                    if spot[3 + j] != 0.0:
-                        counts[2] += 1
-                    spot[3 + j] = 0.0
-        i += 1
-    return i
+
+    def __init__(self, rows: Any, y: Any, learned: Any, weights: Any, born: Any) -> None:
+        self.values, self.indices, self.starts, self.dense = rows.values, rows.indices, rows.starts, rows.dense
+        self.y, self.learned, self.weights, self.born = y, learned, weights, born
+
+    def wait(self, start: cython.Py_ssize_t, moments: Any, counts: Any) -> int:
+        """Put rows from ``start`` on, less their shift, among those that wait, until the group is full; the next row.
+
+        ``counts`` are the rows that wait, the examples so far, and the numbers that counted as 0 and were none: a change
+        too small for the learner.
+        """
+        waiting, shift, origin, width = moments.waiting, moments.shift, moments.origin, len(moments.shift)
+        i = start
+        while i < self.y.shape[0] and counts[0] < FULL:
+            if self.weights[i] > 0.0:
+                at = counts[0]
+                counts[0] += 1
+                counts[1] += 1
+                waiting[at, 0] = self.weights[i]
+                waiting[at, 1] = self.y[i] - origin
+                waiting[at, 2] = self.learned[i] - origin
+                for j in range(width):
+                    waiting[at, 3 + j] = 0.0 - shift[j]
+                first = self.starts[i]
+                for k in range(first, self.starts[i + 1]):
+                    j = self.indices[k - first] if self.dense else self.indices[k]
+                    waiting[at, 3 + j] = self.values[k] - shift[j]
+                for j in range(width):
+                    if self.born[j] == 0.0 or counts[1] < self.born[j]:
+                        if waiting[at, 3 + j] != 0.0:
+                            counts[2] += 1
+                        waiting[at, 3 + j] = 0.0
+            i += 1
+        return i
 
 
 class Hindsight:
@@ -93,12 +104,10 @@ class Hindsight:
     ) -> None:
         """Add a block of rows, labels, labels learned from, weights; ``before`` it so many examples were learned."""
         at = 0
+        arriving = Arriving(rows, y, learned, weights, born)
         counts = np.array([self.count, before, self.ignored])
         while at < len(y):
-            at = wait(
-                rows.values, rows.indices, rows.starts, rows.dense, self.width, y, learned, weights, at, self.shift, born,
-                self.origin, self.waiting, counts,
-            )  # fmt: skip
+            at = arriving.wait(at, self, counts)
             self.count, self.ignored = int(counts[0]), int(counts[2])
             if self.count == GROUP:
                 used = self.width + 2

@@ -113,6 +113,7 @@ def weights(given: Any, n: int) -> np.ndarray:
     if given is None:
         return np.empty(0)
     refuse_masked(given, "sample_weight")
+    refuse_integers(given, ["sample_weight"], "the weights")
     try:
         c = np.ascontiguousarray(given, dtype=np.float64).reshape(-1)
     except (TypeError, ValueError):

@@ -48,6 +48,20 @@ class Block:
         return Block(X.reshape(-1), np.arange(d), np.arange(n + 1) * d, True, d, self.new)
 
 
+def block_of(X: Any) -> Block:
+    """A C-ordered float64 array, or a SciPy sparse matrix, as the loops read it; repeated entries of one place are added."""
+    if not hasattr(X, "tocsr"):
+        n, d = X.shape
+        return Block(X.reshape(-1), np.arange(d), np.arange(n + 1) * d, True, d)
+    refuse_broken_sparse(X)
+    X = X.tocsr()
+    if not X.has_canonical_format:
+        X = X.copy()
+        X.sum_duplicates()
+    values = np.ascontiguousarray(X.data, dtype=np.float64)
+    return Block(values, X.indices.astype(np.int64), X.indptr.astype(np.int64), False, X.shape[1])
+
+
 class Intake:
     """Which columns there are, and the rules for rows."""
 
@@ -59,23 +73,9 @@ class Intake:
 
     def rows(self, X: Any) -> Block:
         """A block from a two-dimensional array or a SciPy sparse matrix."""
-        if hasattr(X, "tocsr"):
-            refuse_broken_sparse(X)
-            X = X.tocsr()
-            if not X.has_canonical_format:
-                X = X.copy()
-                X.sum_duplicates()
-            block = Block(
-                np.ascontiguousarray(X.data, dtype=np.float64),
-                X.indices.astype(np.int64),
-                X.indptr.astype(np.int64),
-                False,
-                X.shape[1],
-            )
-        else:
+        if not hasattr(X, "tocsr"):
             X = matrix(X)
-            n, d = X.shape
-            block = Block(X.reshape(-1), np.arange(d), np.arange(n + 1) * d, True, d)
+        block = block_of(X)
         if self.settled and block.width != self.width:
             check_width(X, self.width)
         self._check(block)

@@ -22,10 +22,10 @@ from ..errors import DataError, ModelError, UsageError
 from ..modelfile import Array, under, whole_numbers
 from ..parts.rates import Rate
 from . import inputs, regret, saving, state
-from .aggregate import mix_loss, posterior, rate
 from .best_fixed import Least
 from .comparators import look_back
 from .model import OnlineModel
+from .rate_weights import mix_loss, posterior, rate
 from .sums import add_rows
 
 RATES = tuple(4.0**k for k in range(-11, 2))  # 2.4e-7 … 4

@@ -23,7 +23,7 @@ def mixture(classes: int, names: list[str], certificate: bool = True) -> Any:
 
 def recursive(names: list[str], certificate: bool = True, intercept: bool = True) -> Any:
     """Recursive least squares."""
-    from .recursive import RecursiveModel
+    from .recursive_least_squares import RecursiveModel
 
     return RecursiveModel(certificate=certificate, intercept=intercept, names=names)
 

@@ -19,15 +19,17 @@ from ..certificates.regret import RegretCertificate
 from ..errors import ModelError, UsageError
 from ..modelfile import Array
 from ..threads import one_blas_thread
-from . import classify as labels
-from . import regress as numbers
+from . import log_totals as labels
 from . import room
-from .aggregate import ROUNDING
+from . import squared_totals as numbers
+from .aggregate import posterior, rate
+from .classify import Classification
+from .dict_rows import MixtureRow, remembered
 from .hindsight import Hindsight
 from .intake import Intake, check_targets, check_weights
 from .proof import log_certificate, squared_certificate
+from .regress import Regression
 from .regret import brief
-from .seats import Seat, learn_seated, offer_seat, predict_seated
 from .sums import WIDEST
 
 TASKS = ("regression", "binary", "multiclass")
@@ -79,12 +81,12 @@ class MixtureModel:
         self.steps = 0
         self.centred = True
         self.fitted_width = -1
-        self.seat: Seat | None = None
+        self.row: MixtureRow | None = None
         self.asked: tuple[Any, ...] = ()  # the names of the last dict that went the long way
 
     def __getstate__(self) -> dict[str, Any]:
-        # A seat holds compiled code, which a pickle cannot; it is made again when needed.
-        return self.__dict__ | {"seat": None}
+        # The remembered row looks into the arrays; it is made again when needed.
+        return self.__dict__ | {"row": None}
 
     def __setstate__(self, saved: dict[str, Any]) -> None:
         # An unpickled array may be a read-only map of a file; the loops write.
@@ -134,8 +136,8 @@ class MixtureModel:
         count = len(a["losses"])
         totals = a["totals"]
         if self.task == "regression":
-            static = _posterior(a["losses"], _rate(totals[numbers.GAP_STATIC], count))
-            top = _posterior(a["tops"], _rate(totals[numbers.GAP_TOP], len(a["tops"])))
+            static = _posterior(a["losses"], rate(totals[numbers.GAP_STATIC], count))
+            top = _posterior(a["tops"], rate(totals[numbers.GAP_TOP], len(a["tops"])))
             least = a["recent"][:-1].min()
             recent = _posterior(a["recent"][:-1], 0.5 * a["recent"][-1] / least if least > 0.0 else math.inf)
             mixed = top[0] * static + top[1] * a["shares"] + top[2] * recent
@@ -161,8 +163,8 @@ class MixtureModel:
 
     def learn_one(self, features: dict[str, Any], y: Any, weight: float = 1.0) -> Any:
         """Learn from one example given as a dict; strings count as indicator features, absent ones as 0."""
-        if self.seat is not None and weight == 1.0 and type(features) is dict:
-            made = learn_seated(self, self.seat, features, y)
+        if self.row is not None and weight == 1.0:
+            made = self.row.learn(self, features, y)
             if made is not None:
                 return made
         rows = self.intake.row(features, grow=True)
@@ -171,7 +173,7 @@ class MixtureModel:
         self.intake.accept(rows)
         room.prepare(self, sparse=False)
         made = _one(self._learn(self._laid(rows), label, c))
-        offer_seat(self, features)
+        self.row = remembered(self, features) or self.row
         return made
 
     def predict(self, X: Any) -> np.ndarray:
@@ -183,14 +185,14 @@ class MixtureModel:
 
     def predict_one(self, features: dict[str, Any]) -> Any:
         """The mixture's prediction for one example given as a dict; features never seen count as absent."""
-        if self.seat is not None and type(features) is dict:
-            made = predict_seated(self.seat, features)
+        if self.row is not None:
+            made = self.row.predict(features)
             if made is not None:
                 return made
         rows = self.intake.row(features, grow=False)
         if not self.arrays:
             return _one(self._shape(np.full((1, max(1, self.class_count)), self._nothing())))
-        offer_seat(self, features)
+        self.row = remembered(self, features) or self.row
         return _one(self._shape(self._run(self._laid(rows), None, None)[0]))
 
     def fresh(self) -> MixtureModel:
@@ -237,17 +239,15 @@ class MixtureModel:
     def _run(self, rows: Any, y: np.ndarray | None, c: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
         n = len(rows.starts) - 1
         out, learned = np.zeros((n, self.class_count) if self.class_count else n), np.zeros(n)
-        row = (rows.values, rows.indices, rows.starts, rows.dense, np.zeros(n) if y is None else y)
-        loop, settings, state = self.loop()
-        loop(*row, np.ones(n) if c is None else c, y is not None, *settings, *state, out, learned)
+        rounds = self.rounds()
+        rounds.take(rows, np.zeros(n) if y is None else y, np.ones(n) if c is None else c, out, learned)
+        rounds.walk(y is not None)
         return out.reshape(n, max(1, self.class_count)), learned
 
-    def loop(self) -> tuple[Any, tuple[Any, ...], tuple[np.ndarray, ...]]:
-        """The loop over rows of this task, what it must know, and the arrays it works on."""
-        a = self.arrays
-        settings = (self.centred, self.intake.width + 1, self.class_count, self.filters, self.steps)
-        names = numbers.STATE if self.task == "regression" else labels.STATE
-        return (numbers.regress if self.task == "regression" else labels.classify), settings, tuple(a[n] for n in names)
+    def rounds(self) -> Regression | Classification:
+        """The loop over rows of this task on the arrays as they lie now, with room of its own to work in."""
+        kind = Regression if self.task == "regression" else Classification
+        return kind(self.arrays, self.intake.width + 1, self.class_count, self.filters, self.steps, self.centred)
 
     def born(self) -> np.ndarray:
         """For each column the example at which it first varied, 0 before; gradient members take all as they come."""
@@ -377,11 +377,7 @@ def _one(out: np.ndarray) -> Any:
     return out[0] if out.ndim == 2 else float(out[0])
 
 
-def _rate(gap: float, count: int) -> float:
-    return math.log(count) / gap if gap > 0.0 else math.inf
-
-
 def _posterior(losses: np.ndarray, eta: float) -> np.ndarray:
-    gap = losses - losses.min()
-    raw = (gap <= ROUNDING * losses.min()).astype(float) if eta == math.inf else np.exp(-eta * gap)
-    return raw / raw.sum()
+    out = np.zeros(len(losses))
+    posterior(np.ascontiguousarray(losses), len(losses), eta, out)
+    return out

@@ -24,8 +24,8 @@ import numpy as np
 
 from ..certificates.certificate import Assumption, Status
 from ..certificates.regret import BEST_MEMBER, RegretCertificate, bound_status, rounded_up
-from . import classify as labels
-from . import regress as numbers
+from . import log_totals as labels
+from . import squared_totals as numbers
 from .best_fixed import Least
 from .members import INTERCEPT_RIDGE
 from .regret import against

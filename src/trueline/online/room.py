@@ -9,8 +9,8 @@ import numpy as np
 
 from ..errors import ModelError
 from ..modelfile import Array, whole_numbers
-from . import classify as labels
-from . import regress as numbers
+from . import log_totals as labels
+from . import squared_totals as numbers
 from .hindsight import Hindsight
 from .members import INTERCEPT_RIDGE
 from .sums import WIDEST
@@ -65,7 +65,7 @@ def prepare(model: MixtureModel, sparse: bool) -> None:
     width = model.intake.width
     if model.arrays and width == model.fitted_width:
         return
-    model.seat = None  # the arrays move
+    model.row = None  # the arrays move
     if not model.arrays:
         _begin(model, width, sparse)
     elif not _narrow(model, width) if model.filters else model.centred and _thin(model, width):

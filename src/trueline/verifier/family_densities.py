@@ -339,7 +339,10 @@ def mixture(part: Any, values: Rows, groups: Groups) -> Family:
 
 
 def _same_bins(part: Any, k: int, x: Rows, w: Rows, place: Rows, width: float) -> None:
-    """Refuse bins of a group that are not the rows': their weight, and their sums and squares about the left end."""
+    """Refuse bins of a group that are not the rows': their weights, and their sums and squares about the left end."""
+    total, own = float(w.sum()), float(np.asarray(part.stats["weight"], dtype=float)[k])
+    if not abs(own - total) <= (64.0 + len(x)) * EPS * total:
+        raise ModelError("the weight of a mixture's group is not that of its rows", where="model")
     beyond, size = x - (place + int(part.low)) * width, np.abs(x) + width
     for name, power in (("counts", 0), ("sums", 1), ("squares", 2)):
         stated = np.asarray(part.stats[name], dtype=float)[k]

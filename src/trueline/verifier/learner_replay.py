@@ -130,7 +130,7 @@ class Replay:
         sizes = np.abs(weights)
         if self.rule.geometry == "signed":
             used = max(1, self.theta.shape[-1] - self.first)
-            sizes = sizes + self.rule.parameter / used
+            sizes = sizes + (self.theta != 0.0) * self.rule.parameter / used  # equal exponentials leave 0 exactly
         return 4.0 * EPS * (1.0 + np.abs(self.theta).max(axis=-1, keepdims=True)) * sizes
 
     def conjugate(self) -> Rows:

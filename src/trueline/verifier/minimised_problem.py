@@ -73,8 +73,13 @@ class Problem:
 
     @property
     def free(self) -> Rows:
-        """The columns whose weights nothing holds."""
-        held = (self.l1 > 0) | (self.l2 > 0) | np.isfinite(self.lower) | np.isfinite(self.upper)
+        """The columns whose weights nothing holds, not even a bound on one side."""
+        return self.unheld & ~np.isfinite(self.lower) & ~np.isfinite(self.upper)
+
+    @property
+    def unheld(self) -> Rows:
+        """The columns along which neither a penalty grows nor two bounds end."""
+        held = (self.l1 > 0) | (self.l2 > 0) | (np.isfinite(self.lower) & np.isfinite(self.upper))
         for group in self.groups:
             held[group.columns] |= group.strength > 0
         return ~held

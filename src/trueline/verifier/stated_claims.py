@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from typing import Any, NamedTuple
 
@@ -46,8 +47,13 @@ class Claims(list[Check]):
         self.append(Check(name, getattr(claimed, "value", claimed), found, bool(held), note))
 
     def equals(self, name: str, found: float, room: float, note: str = "") -> None:
-        """A field that must equal what was found to within ``room``, the rounding of the sums behind both."""
+        """A field that must equal what was found to within ``room``, the rounding of the sums behind both.
+
+        Where rounding leaves everything open the number is finite and stated, not checked.
+        """
         claimed = getattr(self.proof, name)
+        if room == math.inf:
+            self.unsure.add(name)
         self.holds(name, found, is_finite(claimed) and abs(claimed - found) <= room, note)
 
     def equals_or_unknown(self, name: str, found: float, room: float, note: str = "") -> None:
@@ -68,12 +74,12 @@ class Claims(list[Check]):
         self.holds(name, found, is_finite(claimed) and claimed >= found - room, note)
 
     def absent(self, *names: str) -> None:
-        """Fields that say nothing of this kind of model: they must be unknown."""
+        """Fields that say nothing of this kind of model: they must be as they are where nothing is known."""
+        unknown = {field.name: field.default for field in dataclasses.fields(self.proof)}
         for name in names:
-            value = getattr(self.proof, name)
-            self.holds(
-                name, None, value is None or (isinstance(value, float) and math.isnan(value)), "does not apply here"
-            )
+            value, default = getattr(self.proof, name), unknown[name]
+            both = isinstance(value, float) and isinstance(default, float) and math.isnan(value) and math.isnan(default)
+            self.holds(name, None, value is default or both, "does not apply here")
 
     def of_model(self, field: str, claimed: Any, found: Any, held: Any, note: str = "") -> None:
         """A field of the model itself, such as ``intercept`` or ``statistics.rss``, beside what the rows give."""

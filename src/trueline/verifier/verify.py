@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ..certificates.certificate import Assumption, Status
 from ..errors import ModelError, TruelineError
 from .stated_claims import Check, Claims, Given, Rows, check_numbers, given
 from .verify_boosting import boosting
@@ -137,6 +138,7 @@ def _verified(model: Any, data: Any, certificate: Any, replay: Any, table: Any) 
             "the certificate that its fit made",
             where="certificate",
         )
+    _check_form(rows.proof)
     check_numbers(rows, missing=problem in MISSING)
     out = Claims(rows.proof)
     kind.check(out, rows, replay) if kind.replayed else kind.check(out, rows)
@@ -151,6 +153,22 @@ def _verified(model: Any, data: Any, certificate: Any, replay: Any, table: Any) 
     _check_assumptions(out)
     _check_coverage(out)
     return Verification(rows.proof.kind, tuple(out), tuple(_asked(model) + stated_by(rows.record, out)))
+
+
+def _check_form(certificate: Any) -> None:
+    """Refuse a certificate whose status is no status, or whose assumptions are none."""
+    if not isinstance(certificate.status, Status):
+        raise ModelError(
+            f"the certificate's status is {certificate.status!r}, which is none", where="certificate.status"
+        )
+    assumptions = certificate.assumptions
+    if not isinstance(assumptions, tuple) or not all(isinstance(one, Assumption) for one in assumptions):
+        raise ModelError(
+            "the certificate's assumptions are not records of assumptions", where="certificate.assumptions"
+        )
+    names = [one.name for one in assumptions]
+    if len(set(names)) < len(names):
+        raise ModelError("the certificate names an assumption twice", where="certificate.assumptions")
 
 
 def _asked(model: Any) -> list[tuple[str, Any]]:

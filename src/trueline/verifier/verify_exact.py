@@ -17,6 +17,7 @@ import numpy as np
 from ..certificates.certificate import Status
 from ..certificates.optimality import FLOOR, LEAST_DIGITS, PROVEN_GAP
 from ..errors import ModelError
+from .agreement import same_status
 from .exact_arithmetic import PRECISION, decimals
 from .normal_equations import Line, Solution, Sums, lines_of, root, solve, sums_of
 from .stated_claims import Check, Claims, Given, Rows, is_finite
@@ -296,7 +297,5 @@ def _pull(sums: Sums, line: Line, solution: Solution) -> Measured:
 
 def _check_status(out: Claims, proven: bool, dropped: bool) -> None:
     """Proven only if it is, and degenerate just where columns were dropped."""
-    status = out.proof.status
     few = min(out.proof.arithmetic_digits, out.proof.data_digits) < LEAST_DIGITS
-    held = (dropped or status is not Status.DEGENERATE) and ((proven and not few) or status is not Status.PROVEN)
-    out.holds("status", "degenerate" if dropped else "proven" if proven else "not_proven", held)
+    same_status(out, Status.DEGENERATE if dropped else Status.PROVEN if proven and not few else Status.NOT_PROVEN)

@@ -150,12 +150,15 @@ def _check_status(out: Claims, every: list[Measured]) -> None:
 def _may_diverge(m: Measured) -> bool:
     """Whether the objective may have no minimum: weights that nothing holds, of a loss that falls without end.
 
-    A loss with |V‴| ≤ V″ has one where √(gᵀH⁻¹g) times the longest row, in units of H, is below a half (Bach 2010,
+    Where a penalty or two bounds hold every weight but the constant's, the objective falls without end only along the
+    constant. A loss with |V‴| ≤ V″ has one where √(gᵀH⁻¹g) times the longest row, in units of H, is below a half (Bach 2010,
     Self-concordant analysis for logistic regression, proposition 2).
     """
     problem = m.problem
     if problem.loss.of_residual or not problem.free.any():
         return False
+    if problem.constant and not problem.unheld[1:].any():
+        return not problem.loss.has_best_constant()
     if not problem.loss.self_bounded or problem.stated.shape[1] > 1:
         return True
     slope = problem.loss.slope(m.scores)

@@ -110,8 +110,8 @@ def fit_of(given: Given) -> Fit | None:
 
 
 def _check_number(out: Claims, statistics: dict[str, Any], name: str, found: float, room: float) -> None:
-    if name not in statistics or math.isnan(found):
-        return
+    if name not in statistics or not (math.isfinite(found) and math.isfinite(room)):
+        return  # stated, not checked
     claimed = float(statistics[name])
     out.of_model(f"statistics.{name}", claimed, found, math.isfinite(claimed) and abs(claimed - found) <= room)
 

@@ -78,6 +78,10 @@ class Loss:
             low, high = (low, middle) if rising else (middle, high)
         return min(float(weights @ self.excess(np.full(len(self.y), at))) for at in (low, high))
 
+    def has_best_constant(self) -> bool:
+        """Whether some finite score is the best one for all rows."""
+        return True
+
     def constants(self) -> tuple[float, float]:
         """Two scores between which the best constant lies."""
         return float(self.y.min()), float(self.y.max())
@@ -174,6 +178,9 @@ class Logistic(Loss):
         total, share = float(weights.sum()), float(weights[self.y > 0].sum())
         return total * _entropy(np.array([share, total - share]) / total)
 
+    def has_best_constant(self) -> bool:
+        return bool((self.y > 0.0).any() and (self.y < 0.0).any())
+
 
 class SquaredHinge(Loss):
     """max(0, 1 − m)², m = y·s, y = ±1."""
@@ -244,6 +251,9 @@ class LogMean(Loss):
         if mean <= 0.0:
             return 0.0
         return float(weights @ self.excess(np.full(len(self.y), math.log(mean))))
+
+    def has_best_constant(self) -> bool:
+        return bool(self.some.any())
 
 
 def _part(value: Rows, divisor: float, instead: Rows) -> Rows:
@@ -355,6 +365,9 @@ class Softmax(Loss):
     def best_constant(self, weights: Rows) -> float:
         total = float(weights.sum())
         return total * _entropy(weights @ self.own / total)
+
+    def has_best_constant(self) -> bool:
+        return bool(self.own.any(axis=0).all())
 
 
 def _entropy(shares: Rows) -> float:

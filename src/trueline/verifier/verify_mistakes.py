@@ -68,8 +68,8 @@ def _check_bound(out: Claims, rule: Rule, erred: list[Rows], run: Run, count: in
     width = run.weights.shape[-1]
     stated = vectors(out, "comparator", 1, width)
     if stated is None:
-        out.holds("margin", None, proof.margin is None or math.isnan(proof.margin))
-        out.holds("slack", None, proof.slack is None or math.isnan(proof.slack))
+        out.holds("margin", None, proof.margin is None)
+        out.holds("slack", None, proof.slack is None)
         out.holds("bound", None, proof.bound == math.inf, "its comparator is not stated")
         return False
     u = stated[0] if rule.has_intercept else stated[0][1:]
@@ -94,8 +94,9 @@ def _check_perceptron(out: Claims, rule: Rule, rows: Rows, u: Rows) -> bool:
 def _check_margin(out: Claims, margin: float, room: float) -> None:
     """The smallest margin, unknown where it is not positive."""
     claimed = out.proof.margin
-    unknown = claimed is None or math.isnan(claimed)
-    held = margin <= room if unknown else is_finite(claimed) and abs(claimed - margin) <= room + ROOM * abs(margin)
+    held = (
+        margin <= room if claimed is None else is_finite(claimed) and abs(claimed - margin) <= room + ROOM * abs(margin)
+    )
     out.holds("margin", margin, held)
 
 
@@ -103,7 +104,7 @@ def _check_equal(out: Claims, bound: float, room: float) -> bool:
     if out.proof.bound == math.inf:
         out.holds("bound", bound, True, "none is claimed")
         return False
-    held = is_finite(out.proof.bound) and abs(out.proof.bound - bound) <= room * bound
+    held = math.isfinite(bound) and is_finite(out.proof.bound) and abs(out.proof.bound - bound) <= room * bound
     out.holds("bound", bound, held)
     return held
 
@@ -116,7 +117,7 @@ def _check_winnow(out: Claims, rule: Rule, rows: Rows, u: Rows) -> bool:
     _check_margin(out, float(margins.min()), blur)
     eta, radius = rule.rates[0] * rule.parameter, _radius(rule, rows)
     if proof.slack is None or not is_finite(proof.slack) or proof.slack < 0.0:
-        out.holds("slack", None, proof.slack is None or math.isnan(proof.slack), "none is known")
+        out.holds("slack", None, proof.slack is None, "none is known")
         out.holds("bound", None, proof.bound == math.inf, "its slack is not stated")
         return False
     gamma = _margin_of_slack(margins, proof.slack)

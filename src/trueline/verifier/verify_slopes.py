@@ -31,7 +31,7 @@ class Units:
 def check_slopes(out: Claims, problem: Problem, scores: Rows) -> None:
     """Each of the three that is stated."""
     fields = ("gradient_norm", "newton_decrement", "largest_step")
-    stated = [name for name in fields if not _unknown(getattr(out.proof, name))]
+    stated = [name for name in fields if getattr(out.proof, name) is not None]
     out.covered.update(name for name in fields if name not in stated)
     ways = _units(problem)
     with np.errstate(over="ignore", invalid="ignore"):
@@ -44,10 +44,6 @@ def check_slopes(out: Claims, problem: Problem, scores: Rows) -> None:
             _nearest(out, "newton_decrement", [newton_decrement(problem, scores, slope, pull)])
         if "largest_step" in stated:
             _nearest(out, "largest_step", [largest_step(problem, units) for units in ways])
-
-
-def _unknown(value: Any) -> bool:
-    return value is None or (isinstance(value, float) and math.isnan(value))
 
 
 def _nearest(out: Claims, name: str, found: list[tuple[float, float]]) -> None:

@@ -14,69 +14,113 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import cython
 import numpy as np
 
 from .. import dense
-from .._jit import kernel
 from ..certificates.certificate import Assumption, Status
 from ..certificates.regret import RegretCertificate, bound_status, rounded_up
-from ..data.rows import rows_of
 from ..errors import DataError, ModelError
 from ..modelfile import Array
 from . import inputs, regret, sums
+from .intake import Block, block_of
 from .named import filled
 from .state import HUGE
 from .sums import WIDEST, Sums
 
+if not cython.compiled:  # compiled, these come from recursive_least_squares.pxd
+    from ..simd import dot, rank_one, row_add, symmetric_product
+
+# Places in the array ``numbers`` of a file.
 FORGET, FORWARD, INTERCEPT, ROUNDS, WEIGHT, LOSS, UNUSED, LARGEST_Y2, LARGEST_E2, NUMBERS = range(10)
 
 
-@kernel(reassociate=True)
-def recursive(
-    rows: Any, y: Any, weights: Any, start: int, stop: int, P: Any, w: Any, v: Any, numbers: Any, out: Any
-) -> int:
-    """Learn rows in order; the position of the first that is not usable, or ``stop``. ``y`` empty: only predict."""
-    size = w.size
-    forget = numbers[FORGET]
-    for i in range(start, stop):
-        c = weights[i] if weights.size > 0 else 1.0
-        for a in range(size):
-            v[a] = P[a, 0] if numbers[INTERCEPT] > 0.0 else 0.0
-        for k in range(rows.begin(i), rows.end(i)):
-            value = rows.entry(i, k)
-            if value != 0.0:
-                j = rows.column(k) + 1
-                for a in range(size):
-                    v[a] += value * P[j, a]
-        spread = rows.dot(i, v[1:])
-        score = rows.dot(i, w[1:])
-        if numbers[INTERCEPT] > 0.0:
-            spread += v[0]
-            score += w[0]
-        prediction = score / (1.0 + c * spread / forget) if numbers[FORWARD] > 0.0 else score
-        if not (abs(prediction) <= HUGE and abs(spread) <= HUGE):
-            return i
+LARGEST: cython.double = HUGE  # beyond, a number is not usable
+
+
+@cython.final
+@cython.cclass
+class Recursion:
+    """P = A⁻¹, w, and the sums of the bound."""
+
+    def __init__(self, P: np.ndarray, w: np.ndarray, numbers: np.ndarray) -> None:
+        size = len(w)
+        if P.shape != (size, size) or len(numbers) != NUMBERS:
+            raise ModelError("the matrix and the weights do not fit each other; use an intact copy", where="model file")
+        self.P, self.w, self.size = P[None], w, size
+        self.u, self.v = np.zeros(size), np.zeros((1, size))
+        self.forget, self.rounds, self.weight, self.loss = (float(numbers[at]) for at in (FORGET, ROUNDS, WEIGHT, LOSS))
+        self.forward, self.intercept = bool(numbers[FORWARD] > 0.0), bool(numbers[INTERCEPT] > 0.0)
+        self.largest_y2, self.largest_e2 = float(numbers[LARGEST_Y2]), float(numbers[LARGEST_E2])
+
+    def numbers(self) -> np.ndarray:
+        """The settings and sums as a file has them."""
+        out = np.zeros(NUMBERS)
+        out[[FORGET, FORWARD, INTERCEPT]] = self.forget, self.forward, self.intercept
+        out[[ROUNDS, WEIGHT, LOSS]] = self.rounds, self.weight, self.loss
+        out[[LARGEST_Y2, LARGEST_E2]] = self.largest_y2, self.largest_e2
+        return out
+
+    def take(self, rows: Block) -> None:
+        """The rows to walk over."""
+        if rows.width != self.size - 1:
+            raise ValueError("rows and weights differ in width")
+        self.values, self.indices, self.starts, self.dense = rows.values, rows.indices, rows.starts, rows.dense
+
+    def learn(
+        self, y: np.ndarray, weights: np.ndarray, start: cython.Py_ssize_t, stop: cython.Py_ssize_t, out: np.ndarray
+    ) -> int:
+        """Learn rows in order; the position of the first that is not usable, or ``stop``. ``y`` empty: only predict."""
+        i: cython.Py_ssize_t
+        learning: cython.bint = y.shape[0] > 0
+        if stop >= self.starts.shape[0] or out.shape[0] < stop or (learning and y.shape[0] < stop):
+            raise ValueError("rows, labels and predictions differ in number")
+        if 0 < weights.shape[0] < stop:
+            raise ValueError("rows and weights differ in number")
+        reached: cython.Py_ssize_t = stop
+        with cython.nogil:
+            for i in range(start, stop):
+                if not self.step(
+                    i, y[i] if learning else 0.0, weights[i] if weights.shape[0] > 0 else 1.0, learning, out
+                ):
+                    reached = i
+                    break
+            if learning:
+                self.complete()
+        return reached
+
+    def complete(self) -> None:
+        """The lower triangle follows the upper one, on which the steps worked."""
+        for i in range(self.size):
+            for j in range(i):
+                self.P[0, i, j] = self.P[0, j, i]
+
+    def step(self, i: cython.Py_ssize_t, y: float, c: float, learning: bool, out: np.ndarray) -> bool:
+        """Row i: predict and, when learning, update; False, and nothing learned, where the numbers are not usable."""
+        for j in range(self.size):
+            self.u[j] = 0.0
+        self.u[0] = 1.0 if self.intercept else 0.0
+        first = self.starts[i]
+        for k in range(first, self.starts[i + 1]):
+            self.u[1 + (self.indices[k - first] if self.dense else self.indices[k])] = self.values[k]
+        spread = symmetric_product(self.P, 0, self.u, self.v, self.size)
+        score = dot(self.w, self.u, self.size)
+        prediction = score / (1.0 + c * spread / self.forget) if self.forward else score
+        if not (abs(prediction) <= LARGEST and abs(spread) <= LARGEST):
+            return False
         out[i] = prediction
-        if y.size == 0:
-            continue
-        error = prediction - y[i]
-        numbers[ROUNDS] += 1.0
-        numbers[WEIGHT] += c
-        numbers[LOSS] += c * error * error
-        numbers[LARGEST_Y2] = max(numbers[LARGEST_Y2], c * y[i] * y[i])
-        numbers[LARGEST_E2] = max(numbers[LARGEST_E2], c * error * error)
-        gain = c / (forget + c * spread)
-        miss = y[i] - score
-        for a in range(size):
-            w[a] += gain * miss * v[a]
-            pull = gain * v[a]
-            for b in range(size):
-                P[a, b] -= pull * v[b]
-        if forget != 1.0:
-            for a in range(size):
-                for b in range(size):
-                    P[a, b] /= forget
-    return stop
+        if not learning:
+            return True
+        error = prediction - y
+        self.rounds += 1.0
+        self.weight += c
+        self.loss += c * error * error
+        self.largest_y2 = max(self.largest_y2, c * y * y)
+        self.largest_e2 = max(self.largest_e2, c * error * error)
+        gain = c / (self.forget + c * spread)
+        row_add(self.v, 0, 0, gain * (y - score), self.w, self.size)
+        rank_one(self.P, 0, self.v, gain, 1.0 / self.forget, self.size)
+        return True
 
 
 def log_det_above(G: np.ndarray, ridge: float, intercept: bool, gamma: float) -> float:
@@ -121,7 +165,7 @@ class RecursiveModel:
         self.numbers = np.zeros(NUMBERS)
         self.numbers[[FORGET, FORWARD, INTERCEPT]] = forgetting, forward, intercept
         self.P = np.full((1, 1), 1.0 / self.ridge if intercept else 0.0)
-        self.w, self.scratch = np.zeros(1), np.zeros(1)
+        self.w = np.zeros(1)
         self.names: list[str] = []
         self.sums: Sums | None = Sums(0) if certificate else None
         self.progress: list[dict[str, Any]] = []
@@ -158,7 +202,7 @@ class RecursiveModel:
         P = np.zeros((new, new))
         P[:old, :old] = self.P
         P[range(old, new), range(old, new)] = 1.0 / self.ridge
-        self.P, self.w, self.scratch = P, np.append(self.w, np.zeros(new - old)), np.zeros(new)
+        self.P, self.w = P, np.append(self.w, np.zeros(new - old))
         self.names = list(names)
         if self.sums is not None:
             if len(names) <= WIDEST:
@@ -183,19 +227,20 @@ class RecursiveModel:
             X, targets, share = X[order], targets[order], share[order] if len(share) else share
         inputs.refuse_bad_rows(X, self.names)
         out = np.empty(len(targets))
-        rows = rows_of(X)
+        rows = block_of(X)
         start = 0
         while start < len(targets):
             stop = min(len(targets), start + max(1, int(self._marks[0]) - self.examples))
-            before = (self.P.copy(), self.w.copy(), self.numbers.copy())
-            reached = recursive(rows, targets, share, start, stop, self.P, self.w, self.scratch, self.numbers, out)
+            before = (self.P.copy(), self.w.copy())
+            reached, numbers = self._walk(rows, targets, share, start, stop, out)
             if reached < stop or not np.abs(self.w).max() <= HUGE:
-                self.P, self.w, self.numbers = before
-                recursive(rows, targets, share, start, reached, self.P, self.w, self.scratch, self.numbers, out)
+                self.P, self.w = before
+                _, self.numbers = self._walk(rows, targets, share, start, reached, out)
                 raise inputs.Overflow(
                     f"the update overflows at row {reached}, and the model keeps its state before it; use a larger ridge or "
                     f"scale the columns", where="ridge",
                 )  # fmt: skip
+            self.numbers = numbers
             if self.sums is not None:
                 self.sums.add(X[start:stop], targets[start:stop], share[start:stop] if len(share) else None)
             if self.examples >= self._marks[0]:
@@ -208,9 +253,16 @@ class RecursiveModel:
         X = self._take(X)
         inputs.refuse_bad_rows(X, self.names)
         out = np.empty(X.shape[0])
-        none = np.empty(0)
-        recursive(rows_of(X), none, none, 0, X.shape[0], self.P, self.w, self.scratch, self.numbers, out)
+        self._walk(block_of(X), np.empty(0), np.empty(0), 0, X.shape[0], out)
         return out
+
+    def _walk(
+        self, rows: Block, y: Any, weights: Any, start: int, stop: int, out: np.ndarray
+    ) -> tuple[int, np.ndarray]:
+        """How far the rows were learned or predicted, and the numbers then."""
+        recursion = Recursion(self.P, self.w, self.numbers)
+        recursion.take(rows)
+        return recursion.learn(y, weights, start, stop, out), recursion.numbers()
 
     def learn_one(self, features: dict[str, float], y: Any, weight: float = 1.0) -> float:
         """Learn one example of named features."""
