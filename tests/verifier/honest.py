@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
+import scipy.sparse
 from scipy.optimize import linprog, lsq_linear
 
 import trueline as tl
@@ -51,6 +52,7 @@ class Kind(NamedTuple):
     objective: Convex | None = None
     weighted: bool = True
     table: bool = False  # fitted on a table with a column of words
+    sparse: bool = False  # fitted on the columns as a sparse table
 
 
 class Minimised:
@@ -103,6 +105,12 @@ KINDS = [
     Kind("elastic net, chosen", lambda: tl.ElasticNetCV(cv=4), "number"),
     Kind("table, least squares", tl.LinearRegression, "number", weighted=False, table=True),
     Kind("table, logistic", tl.LogisticRegression, "two", weighted=False, table=True),
+    Kind("ridge, sparse", lambda: tl.Ridge(2.0), "number", sparse=True),
+    Kind("lasso, sparse", lambda: tl.Lasso(0.1), "number", Convex("squared", l1=0.1), sparse=True),
+    Kind("huber, sparse", lambda: tl.GeneralizedRegression("huber"), "number", Convex("huber"), sparse=True),
+    Kind("poisson, sparse", lambda: tl.GeneralizedRegression("poisson"), "count", Convex("poisson"), sparse=True),
+    Kind("logistic, sparse", tl.LogisticRegression, "two", sparse=True),
+    Kind("squared hinge, sparse", tl.LinearSVC, "two", sparse=True),
     Kind("principal components", lambda: tl.PCA(2), "none", weighted=False),
     Kind("robust", tl.RobustRegression, "number"),
     Kind("kernel", tl.KernelRegression, "number"),
@@ -374,7 +382,8 @@ def as_table(rows: Rows) -> pd.DataFrame:
 
 def judge(kind: Kind, rows: Rows) -> str:
     """'held', 'false proof', 'false alarm', or 'refused' where the fit or the verifier says why it cannot."""
-    data: Any = tuple(part for part in (rows.X, rows.y, rows.weights) if part is not None)
+    X: Any = scipy.sparse.csr_array(rows.X) if kind.sparse else rows.X
+    data: Any = tuple(part for part in (X, rows.y, rows.weights) if part is not None)
     if kind.table:
         data = as_table(rows)
     with warnings.catch_warnings(), np.errstate(all="ignore"):
@@ -385,9 +394,9 @@ def judge(kind: Kind, rows: Rows) -> str:
             if kind.table:
                 model.fit(data, target="y")
             elif rows.y is None:
-                model.fit(rows.X)
+                model.fit(X)
             else:
-                model.fit(rows.X, rows.y, **weights)
+                model.fit(X, rows.y, **weights)
         except TruelineError:
             return "refused by fit"
         try:

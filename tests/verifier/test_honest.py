@@ -53,6 +53,24 @@ def test_rows_that_once_raised_an_alarm(name, seed, at):
     assert judge(kind, rows).startswith("held")
 
 
+@pytest.mark.parametrize(
+    "name, at, number",
+    [
+        ("hinge", 20, 14),  # rounding left 7·10⁻¹² on a column of zeros
+        ("logistic", 37, 7),  # and 7·10⁻¹⁰ on one of ones, beside weights of 10⁻⁹ to 10⁹
+        ("gamma", 5, 11),
+        ("absolute", 9, 6),
+        ("several classes", 3, 8),
+        ("principal components", 45, 26),  # a component of which not one digit holds is not proven
+        ("elastic net, chosen", 143, 23),  # nor is a path of which a fold was not solved
+    ],
+)
+def test_rows_of_another_count_that_once_raised_an_alarm(name, at, number):
+    kind = next(kind for kind in KINDS if kind.name == name)
+    rows = draw(np.random.default_rng([90211, True, at, number]), kind.target, True, kind.weighted)
+    assert judge(kind, rows).startswith("held")
+
+
 @pytest.mark.torture
 @pytest.mark.parametrize("hostile", [False, True], ids=["dull", "hostile"])
 def test_a_million_honest_models(hostile):

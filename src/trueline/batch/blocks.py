@@ -12,7 +12,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from .. import dense
-from .gradient import Patience, descend_to, profile_intercept
+from .gradient import Patience, curved, descend_to, profile_intercept
 from .risk import Point, Risk
 from .scaled import ScaledPenalty
 
@@ -49,7 +49,7 @@ def block(risk: Risk, start: np.ndarray) -> Iterator[Point]:
         h = point.curvature
         if H is None or not quadratic:
             if formed:
-                H = risk.design.hessian(h)
+                H = curved(risk, risk.design.hessian(h))
                 own = [H[np.ix_(b, b)] for b in blocks]
             else:
                 H = np.zeros((0, 0))

@@ -49,6 +49,26 @@ def spread_rows(n: int, rows: int) -> np.ndarray:
     return np.unique((starts[:, None] + np.arange(run)).ravel())
 
 
+def still_columns(X: Any, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """(columns of X that have one value in every row that counts, their values); of sparse ones those all 0 or without a 0.
+
+    >>> still_columns(np.array([[1.0, 2.0, 0.0], [1.0, 3.0, 0.0]]), np.full(2, 0.5))
+    (array([0, 2]), array([1., 0.]))
+    """
+    if is_sparse(X):
+        held = np.diff(X.indptr) if X.format == "csc" else np.bincount(X.indices, minlength=X.shape[1])
+        ends = np.flatnonzero((held == X.shape[0]) | (held == 0))
+        places, values = still_columns(X[:, ends].toarray(), weights) if ends.size else (ends, np.zeros(0))
+        return ends[places], values
+    counted, found, start, rows = weights > 0.0, np.arange(X.shape[1]), 0, 64
+    first = X[int(np.argmax(counted))]
+    while start < len(X) and found.size:
+        some = slice(start, start + rows)
+        same = (X[some, found] == first[found]) | ~counted[some, None]
+        found, start, rows = found[same.all(axis=0)], start + rows, min(2 * rows, BLOCK)
+    return found, first[found].astype(float)
+
+
 class Design:
     """X with implicit standardisation; ``passes`` counts how often X was read."""
 
@@ -73,6 +93,7 @@ class Design:
         self.scale = np.ones(self.d)
         self.level = 0.0  # the intercept's origin: a constant that was taken off the targets
         self._root_mean_square: np.ndarray | None = None
+        self.still, self._still_values = np.zeros(0, dtype=np.int64), np.zeros(0)
         if standardise:
             self._measure(weights, centre and intercept and not self.sparse)
             if groups is not None:  # one scale a group keeps its norm a norm
@@ -119,6 +140,24 @@ class Design:
     def far(self) -> bool:
         """Whether products with the columns as they came would lose digits to their shifts."""
         return bool((np.abs(self.shift) > FAR * self.scale).any())
+
+    def find_still(self, weights: np.ndarray, free: bool) -> None:
+        """Look for columns that never vary; ``free`` says that nothing holds the intercept, which then has their part."""
+        self.still, self._still_values = still_columns(self.X, weights)
+        if not free:  # there only a column of zeros adds nothing
+            self.still, self._still_values = self.still[self._still_values == 0.0], np.zeros(0)
+
+    def without_still(self, theta: np.ndarray, weights: np.ndarray) -> np.ndarray:
+        """The same function with these weights on the columns that never vary; ``theta`` has a row a class.
+
+        A weight of such a column and the intercept are one number, of which the penalty likes the intercept best.
+        """
+        out = theta.copy()
+        if self._still_values.any():
+            at = (self._still_values - self.shift[self.still]) / self.scale[self.still]
+            out[:, self.d] += (theta[:, self.still] - weights) @ at
+        out[:, self.still] = weights
+        return out
 
     # from standardised parameters to the user's, and back
 
@@ -227,13 +266,16 @@ class Design:
             second += c[start : start + step] @ (part * part)
         return np.sqrt(second) / self.scale
 
-    def dense_columns(self, indices: np.ndarray) -> np.ndarray:
-        """Some standardised columns (n × k), as an array; index d is the intercept's."""
+    def dense_columns(self, indices: np.ndarray, centre: np.ndarray | None = None) -> np.ndarray:
+        """Some standardised columns (n × k), as an array; index d is the intercept's.
+
+        With weights of the rows in ``centre`` each is shifted by its mean, sparse ones too.
+        """
         out = np.ones((self.n, len(indices)), order="F")
         for k, j in enumerate(indices):
             if j < self.d:
                 column = self.X[:, [j]].toarray().ravel() if self.sparse else self.X[:, j]
-                out[:, k] = (column - self.shift[j]) / self.scale[j]
+                out[:, k] = (column - (self.shift[j] if centre is None else centre @ column)) / self.scale[j]
         return out
 
     def _times(self, v: np.ndarray) -> np.ndarray:

@@ -196,13 +196,18 @@ class WeakDirections(NamedTuple):
     @classmethod
     def of(cls, risk: Risk, metric: np.ndarray, free: np.ndarray, left_out: np.ndarray) -> WeakDirections:
         columns = risk.design.dense_columns(free)  # they are shifted before they are multiplied
+        if risk.design.sparse and free[-1] == risk.design.d:  # beside a constant these are shifted here
+            means, left_out = risk.c @ columns[:, :-1], left_out.copy()
+            columns = risk.design.dense_columns(free, risk.c)
+            left_out[-1] += means @ left_out[:-1]
         # An eigenvector carries rounding along the others, and their images would look like its own: it is taken off.
         others = dense.qr(left_out, mode="complete")[0][:, left_out.shape[1] :]
-        gram = others.T @ risk.design.hessian(risk.c, free) @ others
+        gram = others.T @ (columns.T @ (risk.c[:, None] * columns)) @ others
         along = others.T @ (columns.T @ (risk.c[:, None] * (columns @ left_out)))
         left_out = left_out - others @ solve_symmetric(gram, along)
         images = columns @ left_out
-        room = ROWS_ROUND * UNIT * float(np.abs(left_out).sum(axis=0).max())
+        lengths = np.sqrt(risk.c @ (columns * columns))
+        room = ROWS_ROUND * UNIT * float((lengths @ np.abs(left_out)).max())
         values, turn = dense.eigh(images.T @ (risk.c[:, None] * images))
         turn = turn[:, values > room * room] / np.sqrt(values[values > room * room])
         images = images @ turn

@@ -16,6 +16,7 @@ import numpy as np
 from ..errors import UsageError, nearest
 from .risk import Point, Risk
 
+FLAT = 1e-14  # of a standardised column: a curvature of rounding
 SEARCHES = ("backtracking", "exact", "constant")
 
 
@@ -69,6 +70,17 @@ def backtrack(
     return None
 
 
+def curved(risk: Risk, H: np.ndarray) -> np.ndarray:
+    """H with the largest curvature of the loss along columns on which no row curves, as beyond the delta of Huber's.
+
+    A model that is flat there has no least value, and its steps would leave such a column where it is.
+    """
+    flat = np.flatnonzero(np.diagonal(H) <= FLAT)
+    if type(risk) is Risk and flat.size and math.isfinite(risk.curvature_bound):
+        H[flat, flat] += risk.curvature_bound * np.append(risk.design.lengths(risk.c) ** 2, 1.0)[flat]
+    return H
+
+
 def descend_to(
     risk: Risk, point: Point, theta: np.ndarray, image: np.ndarray, gradient: np.ndarray | None = None
 ) -> Point | None:
@@ -104,14 +116,15 @@ def profile_intercept(risk: Risk, point: Point) -> Point:
 def foreseen(risk: Risk, point: Point, trial: Point, image: np.ndarray, step: float, slope: float) -> bool:
     """Whether slopes show a decrease that the rounding of a long sum of losses hides.
 
-    By convexity E(θ) − E(θ + tΔ) ≥ −t·∇f(θ + tΔ)·Δ + Ω(θ) − Ω(θ + tΔ), and on a quadratic 0.8·t·slope of it is enough
-    for a tenth of the decrease promised. Without this full steps near the optimum are halved for nothing, and steps that
+    E(θ) − E(θ + tΔ) is about Ω(θ) − Ω(θ + tΔ) less t times the mean of ∇f·Δ at both ends, exactly so on a quadratic; a
+    tenth of what the slope promises is enough. Without this full steps near the optimum are halved for nothing, and steps that
     are too long are taken.
     """
     terms = trial.slope * image
     noise = 4e-16 * float(np.abs(terms).sum())
-    fall = risk.penalty.difference(point.theta, trial.theta) - step * float(terms.sum())
-    return fall >= 0.8 * step * slope - step * noise
+    mean = 0.5 * float(terms.sum() + (point.slope * image).sum())
+    fall = risk.penalty.difference(point.theta, trial.theta) - step * mean
+    return fall >= -0.1 * step * slope - step * noise
 
 
 def rounding(point: Point) -> float:

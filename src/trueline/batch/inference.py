@@ -28,6 +28,7 @@ from .risk import Point, Risk
 VARIANCE_POWER = {"squared": 0.0, "gamma": 2.0}
 LIKELIHOODS = ("logistic", "poisson")
 MOST_PARAMETERS = 2000
+FAR_SPREAD = 1e-6  # of a column's size: squares of what varies less are lost in those of its mean
 _NOISE = 4e-15  # of a column's squares: what rounding may leave of a column that others make up
 
 
@@ -65,12 +66,23 @@ def _aliases(risk: Any, gram: np.ndarray) -> tuple[np.ndarray, dict[int, np.ndar
         return estimable, {}
     _, kept, combinations = eliminate((scaled, np.zeros_like(scaled)), noise=np.full(len(gram), _NOISE))
     estimable[order] = kept
+    if _lost_in_products(risk, np.flatnonzero(~estimable)):
+        return np.ones(len(gram), dtype=bool), {}
     found = {}
     for j, gamma in combinations.items():
         found[int(order[j])] = np.zeros(len(gram))
         found[int(order[j])][order] = gamma * size[order[j]]
         found[int(order[j])] /= size
     return estimable, found
+
+
+def _lost_in_products(risk: Any, columns: np.ndarray) -> bool:
+    """Whether one of these varies, but so far from 0 that products of sparse columns, which are not shifted, hide it."""
+    if not risk.design.sparse or not columns.size:
+        return False
+    own = risk.design.dense_columns(columns, risk.c)
+    spread = risk.c @ (own * own)
+    return bool(((spread > 0.0) & (spread <= FAR_SPREAD**2)).any())
 
 
 def alias_figures(risk: Any, gram: np.ndarray, theta: np.ndarray) -> dict[str, Any]:

@@ -156,6 +156,7 @@ def build(
         standardise=standardise,
         groups=labels if getattr(penalty, "name", "") == "group_l1" else None,
     )
+    design.find_still(weights, intercept and intercept_l1 == 0.0 and intercept_l2 == 0.0)
     if standardise:
         design.stiffen(_ridge(penalty, own, d), float(loss.curvature_bound()))
     made = make_penalty(

@@ -257,6 +257,23 @@ class Risk:
             self._reference = reference(self)
         return self._reference
 
+    def settled(self, point: Point) -> Point:
+        """The same function without weights on columns that never vary, of which rounding may have left some.
+
+        What such a column adds to every score is the intercept's, which no penalty holds.
+        """
+        design, penalty = self.design, self.penalty
+        if not design.still.size or penalty.part is not None:
+            return point
+        theta = point.theta.reshape(-1, design.size)
+        lower, upper = (bound.reshape(theta.shape)[:, design.still] for bound in (penalty.lower, penalty.upper))
+        weights = np.clip(0.0, lower, upper)
+        if (theta[:, design.still] == weights).all():
+            return point
+        found = self.point(design.without_still(theta, weights).ravel())
+        found.gap, found.z = point.gap, point.z
+        return found
+
     def as_returned(self, point: Point) -> Point:
         """The point of the parameters as the user gets them, where rounding beside a far level or shift may show.
 
@@ -444,6 +461,9 @@ def run(
     assert best is not None
     if reason != stop and best is not point and status is None:
         certify(point)
+    settled = risk.settled(best)
+    if settled is not best:
+        best, best_norm = settled, risk.norm(settled)
     if decrement and status is None and best.decrement is None:
         risk.newton_direction(best)
     returned = risk.as_returned(best)

@@ -17,6 +17,7 @@ import numpy as np
 
 from ..certificates.certificate import Assumption, Status, from_dict
 from ..certificates.likelihood import BoostingCertificate
+from ..certificates.regret import bound_status
 from ..errors import DataError
 from ..modelfile import Array, whole_numbers
 from ..nonlinear.boosted_stumps import SortedColumns, add_votes
@@ -115,14 +116,14 @@ def certify(
     factor = math.exp(min(THETA * mass, 700.0))
     order = np.argsort(margins)
     middle = order[min(int(np.searchsorted(np.cumsum(D[order]), 0.5)), len(D) - 1)]
-    holds = same and error <= product * (1.0 + 1e-9) + 1e-15
+    bound = product * (1.0 + 1e-12)
+    identity = Assumption("the product of normalisers is the mean of exp(−y·f)", same, abs(exponential - product), 1e-6)
+    holds = bound_status(error, bound, (identity,)) is Status.PROVEN
     return BoostingCertificate(
         status=Status.PROVEN if holds else Status.NOT_PROVEN,
-        assumptions=(
-            Assumption("the product of normalisers is the mean of exp(−y·f)", same, abs(exponential - product), 1e-6),
-        ),
+        assumptions=(identity,),
         advice="" if holds else "the running product lost digits; use fewer rounds",
-        rounds=len(normalisers), training_error=error, bound=product * (1.0 + 1e-12), edge=min(edges),
+        rounds=len(normalisers), training_error=error, bound=bound, edge=min(edges),
         smallest_margin=float(margins.min()), median_margin=float(margins[middle]), theta=THETA,
         below_theta=float(D[margins <= THETA].sum()), margin_bound=min(1.0, product * factor),
     )  # fmt: skip

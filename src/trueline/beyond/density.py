@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from ..certificates.certificate import Assumption, Certificate, Status
-from ..certificates.likelihood import LikelihoodCertificate, monotone
+from ..certificates.certificate import Assumption, Certificate
+from ..certificates.likelihood import LikelihoodCertificate, likelihood_status, monotone
 from ..errors import DataError, ModelError, UsageError, nearest
 from ..modelfile import Array, under
 from .automatic import Automatic
@@ -289,8 +289,7 @@ class DensityModel:
                 "maximum; drop it or raise var_smoothing"
             )
         climbed = rising and all(part.converged for part in self.parts if not part.closed)
-        status = Status.STATIONARY if unproven and climbed else Status.NOT_PROVEN if unproven else Status.PROVEN
-        status = Status.DEGENERATE if flat else status
+        status = likelihood_status(top - here, here, flat=bool(flat), closed=not unproven, climbed=climbed)
         return LikelihoodCertificate(
             status=status, assumptions=tuple(assumptions), advice=advice, rows=float(self.rows.sum()),
             log_likelihood=float(here), maximum=float(top), gap=float(top - here), iterations=steps, monotone=rising,

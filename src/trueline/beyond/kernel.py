@@ -19,7 +19,7 @@ import numpy as np
 
 from .. import dense
 from ..certificates.certificate import Assumption, Status, from_dict
-from ..certificates.optimality import PROVEN_GAP, KernelCertificate, relative_gap
+from ..certificates.optimality import KernelCertificate, gap_status, relative_gap
 from ..errors import DataError, UsageError
 from ..modelfile import Array
 from ..online.saving import describe, rebuild
@@ -351,19 +351,18 @@ def _certificate(
     if not math.isfinite(primal):
         raise DataError("the kernel values overflow; scale the columns or use a smaller gamma or degree", where="X")
     relative = relative_gap(gap, primal, null, 0.0)
-    proven = positive and relative <= min(tol, PROVEN_GAP)
+    inner = Assumption("the kernel is an inner product", positive, remedy="use a built-in kernel or another callable")
+    status = gap_status(gap, relative, tol) if positive else Status.VOID
     advice = ""
     if not positive:
         advice = "the kernel is not an inner product on these rows, so the objective has no such minimum"
-    elif not proven:
+    elif status is Status.NOT_PROVEN:
         advice = "the system is too ill-conditioned for float64; raise alpha"
     elif not scope.startswith("all"):
         advice = f"beyond {EXACT_ROWS} rows the optimum is sought over {scope}; approximation='exact' lifts this"
     return KernelCertificate(
-        status=Status.PROVEN if proven else (Status.NOT_PROVEN if positive else Status.VOID),
-        assumptions=(
-            Assumption("the kernel is an inner product", positive, remedy="use a built-in kernel or another callable"),
-        ),
+        status=status,
+        assumptions=(inner,),
         advice=advice, primal=primal, dual=primal - gap, gap=gap, relative_gap=relative, gradient_norm=math.sqrt(2.0 * gap * curvature),
         scope=scope, residual=residual, leave_one_out=left,
     )  # fmt: skip

@@ -14,7 +14,7 @@ import numpy as np
 
 from .. import dense
 from ..certificates.certificate import Assumption, Status
-from ..certificates.regret import MistakeCertificate
+from ..certificates.regret import MistakeCertificate, bound_status
 from ..errors import DataError, ModelError
 from ..modelfile import Array
 from ..nonlinear.dual_perceptron import Expansion
@@ -205,7 +205,7 @@ class KernelPerceptronModel:
             advice = f"{mistakes - head.size} mistakes left the budget of {self.budget}; budget=None has a bound"
             return MistakeCertificate(status=Status.VOID, assumptions=(kept,), advice=advice, **told)
         if not mistakes:
-            return MistakeCertificate(status=Status.PROVEN, assumptions=(kept,), bound=0.0, **told)
+            return MistakeCertificate(status=bound_status(0.0, 0.0, (kept,)), assumptions=(kept,), bound=0.0, **told)
         rows, signs = head.rows[:mistakes], head.signs[:mistakes]
         some = np.unique(np.linspace(0, mistakes - 1, min(mistakes, FACTORED)).astype(int))
         values, Q = dense.eigh((gram(self.shape, rows[some]) + self.extra) * signs[some] * signs[some][:, None])
@@ -227,7 +227,7 @@ class KernelPerceptronModel:
         comparator = np.zeros(mistakes)
         comparator[some] = signs[some] * (whiten @ w[:-1])
         return MistakeCertificate(
-            status=Status.PROVEN, assumptions=(kept,), radius=radius, margin=margin, slack=slack, bound=bound,
+            status=bound_status(mistakes, bound, (kept,)), assumptions=(kept,), radius=radius, margin=margin, slack=slack, bound=bound,
             comparator=comparator, **told,
         )  # fmt: skip
 

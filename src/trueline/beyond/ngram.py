@@ -10,14 +10,14 @@ down to the uniform distribution over the vocabulary and one place for every wor
 
 from __future__ import annotations
 
+import math
 import re
 from collections import Counter
 from typing import Any
 
 import numpy as np
 
-from ..certificates.certificate import Status
-from ..certificates.likelihood import LikelihoodCertificate
+from ..certificates.likelihood import LikelihoodCertificate, likelihood_status
 from ..modelfile import Array, whole_numbers
 
 START, END, UNKNOWN = "<s>", "</s>", "<unknown>"
@@ -104,7 +104,7 @@ class NGramModel:
                 top += count * float(np.log(count / self.totals[gram[:-1]]))
         rows = float(self.totals[()])
         self.certificate = LikelihoodCertificate(
-            status=Status.PROVEN if rows else Status.NOT_PROVEN, rows=rows, log_likelihood=here, maximum=top,
+            status=likelihood_status(top - here if rows else math.nan, here), rows=rows, log_likelihood=here, maximum=top,
             gap=top - here, effective_counts=(rows,),
         )  # fmt: skip
 

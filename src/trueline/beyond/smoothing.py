@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from ..certificates.certificate import Assumption, Status
-from ..certificates.likelihood import MonotoneCertificate
+from ..certificates.likelihood import MonotoneCertificate, local_status
 from ..errors import UsageError
 from ..nonlinear.loess_nd import Cells
 from .highbreakdown import mad, weighted_median
@@ -179,12 +179,10 @@ def _figures(model: LocalModel, found: np.ndarray) -> None:
     model.left_out = without
     model.cv = float(counted @ without**2) / float(counted.sum()) if kept.all() else math.inf
     exact = model.surface == "exact"
-    status = Status.PROVEN if exact else Status.NOT_PROVEN
     none_left = (
         "the curve passes through its rows, so that nothing is known about its errors; give more rows or a wider window"
     )
-    if not model.left > 0.0:
-        status = Status.DEGENERATE
+    status = local_status(exact, model.left > 0.0)
     model.certificate = MonotoneCertificate(
         status=status,
         advice=none_left

@@ -56,6 +56,22 @@ class LikelihoodCertificate(Certificate):
         return claim + f", at most {self.gap:.2g} below the family's maximum"
 
 
+def likelihood_status(
+    gap: float, size: float, *, flat: bool = False, closed: bool = True, climbed: bool = True
+) -> Status:
+    """Of densities: proven where the maximum is known in closed form and not exceeded, but for the rounding of sums of this
+    size; stationary after an EM that only climbed; degenerate where there is no maximum.
+
+    >>> likelihood_status(0.1, 50.0), likelihood_status(-0.1, 50.0), likelihood_status(0.0, 50.0, closed=False)
+    (<Status.PROVEN: 'proven'>, <Status.NOT_PROVEN: 'not_proven'>, <Status.STATIONARY: 'stationary'>)
+    """
+    if flat:
+        return Status.DEGENERATE
+    if not closed:
+        return Status.STATIONARY if climbed else Status.NOT_PROVEN
+    return Status.PROVEN if gap >= -ROUNDING * (1.0 + abs(size)) else Status.NOT_PROVEN
+
+
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class MonotoneCertificate(Certificate):
     """A fit by repeated reweighting, or by one weighted least squares per query.
@@ -121,6 +137,13 @@ def line_status(convex: bool, objective: float, gap: float, stationarity: float,
         return Status.STATIONARY
     near = gap >= 0.0 and relative_gap(gap, objective, objective, 0.0) <= PROVEN_GAP
     return Status.PROVEN if near else Status.NOT_PROVEN
+
+
+def local_status(exact: bool, freedom: bool) -> Status:
+    """Of local fits: proven where every row has its own fit, degenerate where the residuals have no freedom left."""
+    if not freedom:
+        return Status.DEGENERATE
+    return Status.PROVEN if exact else Status.NOT_PROVEN
 
 
 def monotone(before: tuple[float, ...], after: tuple[float, ...], rising: bool) -> bool:

@@ -12,7 +12,7 @@ import math
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
-from .certificate import Certificate, Status, few, number
+from .certificate import Assumption, Certificate, Status, few, number
 
 PROVEN_GAP = (
     1e-6  # the largest relative gap that is called a proof; the verifier's tolerance, whatever a solver was asked
@@ -25,6 +25,11 @@ LOOSE = (
     f"the gap is within the tolerance {{:g}} that was asked for, but a proof takes {PROVEN_GAP:g}: lower tol for one"
 )
 ROUNDED = 1e-15  # of the objective: a gap that rounding alone can leave
+
+
+def yardstick(primal: float, null: float, saturated: float) -> float:
+    """What a gap is divided by, as ``relative_gap`` says."""
+    return max(primal - saturated, FLOOR * (null - saturated))
 
 
 def relative_gap(gap: float, primal: float, null: float, saturated: float) -> float:
@@ -42,7 +47,7 @@ def relative_gap(gap: float, primal: float, null: float, saturated: float) -> fl
     >>> relative_gap(0.01, 100.5, null=101.0, saturated=100.0)
     0.02
     """
-    scale = max(primal - saturated, FLOOR * (null - saturated))
+    scale = yardstick(primal, null, saturated)
     if not (math.isfinite(gap) and math.isfinite(scale)) or math.isnan(null):
         return math.inf
     if scale > 0.0:
@@ -105,6 +110,28 @@ def exact_status(digits: float, dropped: Sequence[str]) -> Status:
     return Status.PROVEN if digits >= LEAST_DIGITS else Status.NOT_PROVEN
 
 
+def components_status(seen: bool, residual: float, digits: float) -> Status:
+    """Of principal components: ``residual`` is the longest C·v − λ·v as a part of λ, ``seen`` whether any λ is no rounding.
+
+    >>> components_status(True, 1e-12, 13.0), components_status(True, 1e-12, 0.2)
+    (<Status.PROVEN: 'proven'>, <Status.NOT_PROVEN: 'not_proven'>)
+    """
+    if not seen:
+        return Status.DEGENERATE
+    return Status.PROVEN if residual <= PROVEN_RESIDUAL and digits >= LEAST_DIGITS else Status.NOT_PROVEN
+
+
+def gap_status(gap: float, relative: float, tolerance: float, assumptions: Sequence[Assumption] = ()) -> Status:
+    """Proven where a gap that is not negative is within both tolerances, the caller's and ``PROVEN_GAP``, and all is assumed
+    rightly.
+
+    >>> gap_status(1e-9, 1e-8, 1e-6), gap_status(-1e-9, 0.0, 1e-6), gap_status(1e-3, 1e-2, 1e6)
+    (<Status.PROVEN: 'proven'>, <Status.NOT_PROVEN: 'not_proven'>, <Status.NOT_PROVEN: 'not_proven'>)
+    """
+    near = gap >= 0.0 and relative <= min(tolerance, PROVEN_GAP)
+    return Status.PROVEN if near and all(item.held for item in assumptions) else Status.NOT_PROVEN
+
+
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class GapCertificate(Certificate):
     """A minimised objective: the primal value, a dual value below the optimum, and their distance."""
@@ -154,7 +181,7 @@ def gap_certificate(
     status: Status | None = None,
     **fields: Any,
 ) -> GapCertificate:
-    """The certificate of these values: proven when the relative gap is within the tolerance and within ``PROVEN_GAP``.
+    """The certificate of these values, with the status that ``gap_status`` gives them.
 
     Whoever computes ``dual`` has already subtracted the rounding of its sums, and of those of ``primal``. A dual value
     above the primal one is a contradiction, and proves nothing. ``status`` overrides a proof, never the lack of one.
@@ -166,9 +193,9 @@ def gap_certificate(
     """
     gap = primal - dual if math.isfinite(primal) and math.isfinite(dual) else math.inf
     relative = relative_gap(gap, primal, null, saturated)
-    proves = gap >= 0.0 and relative <= min(tolerance, PROVEN_GAP)
-    if status is None or (status is Status.PROVEN and not proves):
-        status = Status.PROVEN if proves else Status.NOT_PROVEN
+    found = gap_status(gap, relative, tolerance, fields.get("assumptions", ()))
+    if status is None or status is Status.PROVEN:
+        status = found
     made = GapCertificate(
         status=status, primal=primal, dual=dual, gap=gap, relative_gap=relative, tolerance=tolerance, **fields
     )

@@ -201,6 +201,15 @@ def minimize(
     return solutions if alpha is not None and np.ndim(alpha) else solutions[0]
 
 
+def _bounds(objective: dict[str, Any]) -> tuple[np.ndarray, np.ndarray]:
+    """The least and the largest that a weight may be, as the user gave them."""
+    lower, upper = (objective.get(name) for name in ("lower", "upper"))
+    low = np.asarray(-np.inf if lower is None else lower, dtype=float)
+    return np.maximum(low, 0.0) if objective["positive"] else low, np.asarray(
+        np.inf if upper is None else upper, dtype=float
+    )
+
+
 def _refuse(tol: Any, max_iter: Any, alpha: Any, start: Any, callback: Any) -> None:
     """One sentence for what cannot be meant."""
     if not (isinstance(tol, Real) and float(tol) >= 0.0):
@@ -270,6 +279,11 @@ def _solved(
         warn_caller(outcome.certificate.advice, NotProvenWarning)
     coef, constant = risk.design.split(outcome.point.theta)
     coef = np.where(outcome.point.theta[: risk.design.d] == 0.0, 0.0, coef)
+    # The solver's columns are scaled: a bound that is scaled and back may be a rounding off.
+    low, high = _bounds(objective)
+    theta, penalty, d = outcome.point.theta, risk.penalty, risk.design.d
+    coef = np.where(theta[:d] <= penalty.lower[:d], low, np.where(theta[:d] >= penalty.upper[:d], high, coef))
+    coef = np.clip(coef, low, high)
     told = (outcome.certificate, outcome.trace, classes, alpha, outcome.reason, objective)
     return Solution(coef, constant, method, why, *told)
 

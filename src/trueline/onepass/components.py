@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 
 from .. import dense
-from ..certificates.certificate import Assumption, Certificate, Status, from_dict
-from ..certificates.optimality import PROVEN_RESIDUAL, ExactCertificate
+from ..certificates.certificate import Assumption, Certificate, from_dict
+from ..certificates.optimality import PROVEN_RESIDUAL, ExactCertificate, components_status
 from ..doubled import UNIT
 from ..modelfile import Array
 from .digits import digits_of, rounding_squares
@@ -171,13 +171,16 @@ def certified(part: Part, d: int, variance: np.ndarray, vectors: np.ndarray, int
     with np.errstate(invalid="ignore"):
         moved = 2 * np.sqrt(np.maximum(values, 0)) * rounding
     gram = vectors @ vectors.T - np.eye(len(vectors))
-    reached = bool((residual[seen] <= PROVEN_RESIDUAL * values[seen]).all())
+    arithmetic, allowed = digits_of((residual + noise)[seen], values[seen]), digits_of(moved[seen], values[seen])
+    worst = float(np.max(residual[seen] / values[seen], initial=0.0))
     return ExactCertificate(
-        status=Status.DEGENERATE if not seen.any() else Status.PROVEN if reached else Status.NOT_PROVEN,
+        status=components_status(bool(seen.any()), worst, min(arithmetic, allowed)),
         assumptions=(Assumption("the rows vary", bool(seen.any())),),
-        advice="" if reached else "more steps of subspace iteration find the components (iterated_power)",
-        arithmetic_digits=digits_of((residual + noise)[seen], values[seen]),
-        data_digits=digits_of(moved[seen], values[seen]),
+        advice=""
+        if worst <= PROVEN_RESIDUAL
+        else "more steps of subspace iteration find the components (iterated_power)",
+        arithmetic_digits=arithmetic,
+        data_digits=allowed,
         condition_number=float(np.sqrt(top / values[seen][-1])) if seen.any() else 1.0,
         rank=int(seen.sum()),
         orthogonality=float(np.abs(gram).max(initial=0.0)),
@@ -192,7 +195,7 @@ def certified_rows(variance: np.ndarray, vectors: np.ndarray) -> ExactCertificat
     digits = digits_of(errors[seen], variance[seen])
     gram = vectors @ vectors.T - np.eye(len(vectors))
     return ExactCertificate(
-        status=Status.PROVEN if seen.any() else Status.DEGENERATE,
+        status=components_status(bool(seen.any()), 0.0, digits),
         assumptions=(Assumption("the rows vary", bool(seen.any())),),
         arithmetic_digits=digits,
         data_digits=digits,

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from ..certificates.certificate import Assumption, Status
+from ..certificates.certificate import Assumption
 from ..certificates.regret import MistakeCertificate, bound_status
 from ..threads import one_blas_thread
 from . import state
@@ -77,7 +77,9 @@ def head_mistakes(model: Any, h: int) -> MistakeCertificate:
     winnow = bool(numbers[state.LINKED])
     theorem = "Winnow with slack" if winnow else "perceptron: N ≤ (R‖w‖ + ‖ξ‖₂)²"
     if not any(head == h for _, _, head in model.kept):
-        return MistakeCertificate(status=Status.PROVEN, examples=model.examples, bound=0.0, theorem=theorem)
+        return MistakeCertificate(
+            status=bound_status(0.0, 0.0, ()), examples=model.examples, bound=0.0, theorem=theorem
+        )
     Z = kept_rows(model, h)
     mistakes = Z.shape[0]
     uniform = (

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ..certificates.certificate import Assumption, Status
+from ..certificates.certificate import Assumption
 from ..certificates.regret import BEST_MEMBER, RegretCertificate, bound_status, rounded_up
 from . import log_totals as labels
 from . import squared_totals as numbers
@@ -45,7 +45,7 @@ LOG = "loss ≤ the best member's + ln K + ln 3 (times the largest weight if abo
 def squared_certificate(model: MixtureModel) -> RegretCertificate:
     """What a regression mixture proves now."""
     if not model.arrays:
-        return RegretCertificate(status=Status.PROVEN, bound=0.0, theorem=MEMBERS)
+        return RegretCertificate(status=bound_status(0.0, 0.0, ()), bound=0.0, theorem=MEMBERS)
     t, a = model.arrays["totals"], model.arrays
     loss, first = float(t[numbers.LOSS]), float(t[numbers.FIRST_LOSS])
     mixing = 2.0 * float(t[numbers.GAP_STATIC]) + 2.0 * float(t[numbers.GAP_TOP]) + model.phase_gap
@@ -97,7 +97,7 @@ def squared_certificate(model: MixtureModel) -> RegretCertificate:
 def log_certificate(model: MixtureModel) -> RegretCertificate:
     """What a classification mixture proves now, against its best member; the best fixed weights are not known."""
     if not model.arrays:
-        return RegretCertificate(status=Status.PROVEN, bound=0.0, theorem=LOG)
+        return RegretCertificate(status=bound_status(0.0, 0.0, ()), bound=0.0, theorem=LOG)
     t, losses = model.arrays["totals"], model.arrays["losses"]
     largest = max(1.0, float(t[labels.LARGEST_WEIGHT]))
     loss = float(t[labels.LOSS])

@@ -7,14 +7,19 @@ from typing import Any
 
 import numpy as np
 
+from ..certificates.optimality import relative_gap
+
 FLOOR = 1e-16
 
 
 def relative_gaps(solution: Any) -> np.ndarray:
     """The gap of each line of the trace by the final certificate's yardstick, not below what rounding can show."""
     proof = solution.certificate
-    share = proof.relative_gap / proof.gap if 0.0 < proof.gap < np.inf else 1.0 / max(abs(proof.primal), 1e-300)
-    return np.maximum(np.array([step.gap for step in solution.trace]) * share, FLOOR)
+    gaps = np.array([step.gap for step in solution.trace])
+    if 0.0 < proof.gap < np.inf:
+        return np.maximum(gaps * (proof.relative_gap / proof.gap), FLOOR)
+    # No gap is left to read the yardstick from: the objective itself stands in.
+    return np.maximum([relative_gap(gap, proof.primal, proof.primal, 0.0) for gap in gaps], FLOOR)
 
 
 def draw(solutions: Mapping[str, Any], path: Any = None, *, title: str = "") -> Any:

@@ -19,7 +19,7 @@ import cython
 import numpy as np
 
 from .. import dense
-from ..batch.gradient import Patience, descend_to
+from ..batch.gradient import Patience, curved, descend_to
 from ..batch.risk import Point, Risk
 from ..simd import Array, Places
 from .sparse_columns import Columns, DenseColumns, SparseColumns, SparseSlices
@@ -147,7 +147,7 @@ def by_gram(risk: Risk, start: np.ndarray) -> Iterator[Point]:
     while True:
         yield point
         if H is None or not quadratic:
-            H = risk.loss_hessian(point)
+            H = curved(risk, risk.loss_hessian(point))
         model = GramModel(H, risk.gradient(point), point.theta, penalty)
         model.descend(1000, 1e-12)
         theta = np.asarray(model.theta)

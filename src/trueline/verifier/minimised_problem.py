@@ -56,7 +56,8 @@ class Problem:
     constant: bool  # whether the first column is the intercept's
     centred: bool
     standardise: bool  # whether the solver measured gradients in columns of length 1
-    length: Rows  # of each column before it was scaled
+    length: Rows  # of each column before it was scaled; 1 of those that are 0 throughout
+    still: Rows  # whether a column is 0 throughout, less what was taken off it
     shift: Rows  # what was taken off each column before that
     raw: Rows  # the columns as they came, without the constant
     raw_size: float  # of the terms that make up a score, in the columns as they came
@@ -153,7 +154,7 @@ def read_problems(out: Claims, given: Given) -> list[Problem]:
 def _check_never_varying(out: Claims, record: Any, design: Design, weights: Rows) -> None:
     """A column that is the same in every row, beside a constant, or 0 has a weight of 0: no row would notice another."""
     first = int(design.constant)
-    still = ~np.any(design.columns[:, first:], axis=0) & (design.lower[first:] <= 0.0) & (design.upper[first:] >= 0.0)
+    still = design.still[first:] & (design.lower[first:] <= 0.0) & (design.upper[first:] >= 0.0)
     if still.any():
         largest = float(np.abs(weights[still]).max())
         name = str(list(getattr(record, "terms", range(len(still))))[int(np.flatnonzero(still)[0])])
@@ -273,7 +274,9 @@ class Design:
         columns[:, :1] = 1.0
         np.subtract(X, self.shift, out=columns[:, int(self.constant) :])
         length = np.sqrt(np.einsum("i,ij,ij->j", c, columns, columns, optimize=True))
-        self.length = np.where(length > 0.0, length, 1.0)
+        sizes = zip(length, columns.T, strict=True)
+        self.still = np.array([size == 0.0 and not column.any() for size, column in sizes])
+        self.length = np.where(self.still, 1.0, length)
         for group in self.groups:  # one length a group, so that its norm stays a norm
             self.length[group.columns] = math.sqrt(float(np.mean(self.length[group.columns] ** 2)))
         columns /= self.length
@@ -305,7 +308,7 @@ class Design:
         return Problem(
             loss, self.columns, self.c, stated * length[:, None], self.l1 / length, self.l2 / length**2, lower, upper,
             groups, self.constant, self.centred, bool(said.get("standardise", True)), length,
-            np.r_[[0.0] * first, self.shift], self.raw, raw_size,
+            self.still, np.r_[[0.0] * first, self.shift], self.raw, raw_size,
         )  # fmt: skip
 
 

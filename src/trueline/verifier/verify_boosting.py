@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..certificates.certificate import Status
+from ..certificates.regret import bound_status
 from ..errors import ModelError
 from .agreement import EPS, same_classes, same_predictions, same_status
 from .stated_claims import Claims, Given, Rows, is_finite
@@ -117,7 +118,8 @@ def _claims(out: Claims, machine: Machine, share: Rows, theta: float) -> None:
     widened = bound * math.exp(min(theta * machine.mass, 700.0))
     out.equals("margin_bound", min(1.0, widened), min(1.0, relative * widened + 4.0 * EPS * machine.mass * widened))
     out.assumption(IDENTITY, True)
-    same_status(out, Status.PROVEN if wrong <= bound * (1.0 + relative) else Status.NOT_PROVEN)
+    holds = bound_status(wrong, bound * (1.0 + relative), ()) is Status.PROVEN
+    same_status(out, Status.PROVEN if holds else Status.NOT_PROVEN)
 
 
 def _weight_within(out: Claims, name: str, share: Rows, margins: Rows, limit: float, room: float) -> float:

@@ -12,8 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from ..certificates.certificate import Status
-from ..certificates.optimality import LEAST_DIGITS, PROVEN_RESIDUAL
+from ..certificates.optimality import components_status
 from .agreement import same_status
 from .stated_claims import Claims, Given, Rows
 
@@ -116,10 +115,8 @@ def _check_digits(
     out.holds("orthogonality", apart, near, "largest entry of V·Vᵀ − I")
     out.holds("dropped", (), certificate.dropped == (), "components name no column")
     out.assumption("the rows vary", bool(kept.any()))
-    few = min(certificate.arithmetic_digits, certificate.data_digits) < LEAST_DIGITS
-    proven = bool(kept.any()) and error <= PROVEN_RESIDUAL and not few
-    found = Status.PROVEN if proven else Status.NOT_PROVEN
-    same_status(out, found if kept.any() else Status.DEGENERATE)
+    digits = min(certificate.arithmetic_digits, certificate.data_digits)
+    same_status(out, components_status(bool(kept.any()), error, digits))
 
 
 def _check_scores(out: Claims, record: Any, vectors: Rows, variance: Rows, X: Rows) -> None:

@@ -13,8 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from ..certificates.certificate import Status
-from ..certificates.likelihood import STATIONARY
+from ..certificates.likelihood import STATIONARY, likelihood_status
 from .agreement import EPS, same_predictions, same_status
 from .family_densities import FAMILIES, Family, Groups
 from .stated_claims import Claims, Given, Rows, is_finite
@@ -192,7 +191,6 @@ def _maximum(out: Claims, families: list[tuple[str, Family]], prior: float, room
         size = 4.0 * EPS * (abs(proof.maximum) + abs(proof.log_likelihood)) if is_finite(proof.maximum) else 0.0
         out.equals("gap", proof.maximum - proof.log_likelihood, size)
     steepest = max((family.steepest for family in open_ended), default=0.0)
-    status = Status.STATIONARY if open_ended and steepest <= STATIONARY else Status.PROVEN
-    status = Status.NOT_PROVEN if open_ended and steepest > STATIONARY else status
+    status = likelihood_status(0.0, 0.0, flat=flat, closed=not open_ended, climbed=steepest <= STATIONARY)
     note = f"a further step of EM would go {steepest:.2g}" if open_ended else ""
-    same_status(out, Status.DEGENERATE if flat else status, note)
+    same_status(out, status, note)

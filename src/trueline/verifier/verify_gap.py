@@ -12,7 +12,7 @@ import math
 import numpy as np
 
 from ..certificates.certificate import Status
-from ..certificates.optimality import FLOOR, PROVEN_GAP, relative_gap
+from ..certificates.optimality import PROVEN_GAP, gap_status, relative_gap, yardstick
 from .dual_point import EPS, Found, find_dual_point
 from .minimised_problem import Problem, read_problems
 from .stated_claims import Check, Claims, Given, Rows, is_finite
@@ -39,7 +39,7 @@ class Measured:
 
     @property
     def scale(self) -> float:
-        return max(self.excess, FLOOR * self.null)
+        return yardstick(self.excess, self.null, 0.0)
 
     @property
     def relative(self) -> float:
@@ -84,7 +84,7 @@ def measure(problem: Problem) -> Measured:
             return Measured(
                 problem, scores, math.inf, saturated, null, others, Found(math.inf, 0.0, math.inf), math.inf
             )
-        found = find_dual_point(problem, scores, excess, max(excess, FLOOR * null))
+        found = find_dual_point(problem, scores, excess, yardstick(excess, null, 0.0))
         steepness = loss.steepness(scores)
     steep = math.sqrt(float(c @ (steepness * steepness).reshape(len(c), -1).sum(axis=1)))
     sizes = float(c @ (rows + np.abs(loss.least))) + penalty + steep * problem.raw_size
@@ -127,7 +127,7 @@ def _check_values(out: Claims, m: Measured) -> None:
     out.holds("gap", difference, clipped or (is_finite(proof.gap) and abs(proof.gap - difference) <= own_room))
     shares = []
     for null in (m.null, *m.other_null):
-        share, scale = relative_gap(difference, m.excess, null, 0.0), max(m.excess, FLOOR * null)
+        share, scale = relative_gap(difference, m.excess, null, 0.0), yardstick(m.excess, null, 0.0)
         shares.append((share, 1e-6 * share + (own_room + (share + 2.0 * EPS) * room) / scale if scale > 0.0 else 0.0))
     stated = proof.relative_gap if is_finite(proof.relative_gap) else math.inf
     out.equals("relative_gap", *min(shares, key=lambda one: abs(stated - one[0]) - one[1]))
@@ -136,9 +136,10 @@ def _check_values(out: Claims, m: Measured) -> None:
 def _check_status(out: Claims, every: list[Measured]) -> None:
     """Proven is what the bound found here proves, of every problem; less may always be said."""
     proof, worst = out.proof, max(m.relative for m in every)
-    proven = worst <= PROVEN_GAP
+    proven = gap_status(0.0, worst, PROVEN_GAP) is Status.PROVEN
     if proof.status is Status.PROVEN:
-        held = proven and is_finite(proof.gap) and proof.gap >= 0.0 and proof.relative_gap <= PROVEN_GAP
+        held = proven and is_finite(proof.gap) and is_finite(proof.relative_gap)
+        held = held and gap_status(proof.gap, proof.relative_gap, PROVEN_GAP) is Status.PROVEN
     elif proof.status is Status.DEGENERATE:
         held = any(_may_diverge(m) for m in every)
     else:

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..certificates.certificate import Status
-from ..certificates.optimality import PROVEN_GAP, relative_gap
+from ..certificates.optimality import PROVEN_GAP, gap_status, relative_gap
 from ..errors import ModelError
 from .agreement import EPS, same_predictions, same_status
 from .kernel_matrices import is_inner_product, kernel_matrix
@@ -73,8 +73,7 @@ def kernel_ridge(out: Claims, given: Given) -> None:
     relative = relative_gap(gap + gap_own, primal, null, 0.0)
     claimed = relative_gap(float(proof.gap), float(proof.primal), null, 0.0)
     out.equals("relative_gap", claimed, 1e-9 * claimed)
-    found = Status.NOT_PROVEN if relative > PROVEN_GAP else Status.PROVEN
-    same_status(out, found if positive else Status.VOID)
+    same_status(out, gap_status(max(gap, 0.0), relative, PROVEN_GAP) if positive else Status.VOID)
 
 
 def _level(record: Any, target: Rows, w: Rows) -> float:

@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..certificates.certificate import Status
+from ..certificates.regret import bound_status
 from ..errors import ModelError
 from .agreement import EPS, same_predictions, same_status
 from .kernel_matrices import is_inner_product, kernel_matrix
@@ -266,4 +267,4 @@ def _check_bound(out: Claims, run: Replay, found: Bound) -> None:
     out.holds("margin", found.margin, near, "the least, unknown where it is not positive")
     out.equals("slack", found.slack, found.slack_room)
     out.equals("bound", found.bound, found.bound_room)
-    same_status(out, Status.PROVEN if is_finite(proof.bound) and run.mistakes <= proof.bound else Status.VOID)
+    same_status(out, bound_status(run.mistakes, proof.bound if is_finite(proof.bound) else None, ()))

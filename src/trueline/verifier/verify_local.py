@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..certificates.certificate import Status
+from ..certificates.likelihood import local_status
 from ..errors import ModelError
 from .agreement import EPS, same_predictions, same_status, weighted_median
 from .local_fits import Fits, LocalRows, local_fits, reaching_fits
@@ -365,8 +365,7 @@ def _check_error(out: Claims, record: Any, at: AtRows) -> None:
 
 
 def _check_status(out: Claims, record: Any, free: bool) -> None:
-    exact = Status.PROVEN if record.surface == "exact" else Status.NOT_PROVEN
-    same_status(out, exact if free else Status.DEGENERATE)
+    same_status(out, local_status(record.surface == "exact", free))
 
 
 def _figure(out: Claims, record: Any, name: str, found: float, room: float) -> None:

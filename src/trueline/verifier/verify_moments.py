@@ -80,12 +80,14 @@ def _check_products(out: Claims, record: Any, sums: Sums) -> None:
     """Sum of weights, means and products about them, each pair the leading and the trailing part of one number."""
     statistics = record.statistics
     weights = sums.weights
-    weight, found = float(np.sum(statistics["part.weight"])), math.fsum(weights.tolist())
+    every = bool((weights == 1.0).all())  # sums of ones and of their logarithms have no rounding
+    weight = float(np.sum(statistics["part.weight"]))
+    found = float(len(weights)) if every else math.fsum(weights.tolist())
     room = 8.0 * UNIT * found * (2.0 + math.log2(len(weights)))
     out.of_model("statistics.part.weight", weight, found, abs(weight - found) <= room, "sum of weights")
     logs = float(np.ravel(statistics["part.log_weight"])[0])
-    own = math.fsum(np.log(weights).tolist())
-    room = 8.0 * UNIT * float(np.abs(np.log(weights)).sum()) * (2.0 + math.log2(len(weights)))
+    terms = np.zeros(1) if every else np.log(weights)
+    own, room = math.fsum(terms.tolist()), 8.0 * UNIT * float(np.abs(terms).sum()) * (2.0 + math.log2(len(weights)))
     out.of_model("statistics.part.log_weight", logs, own, abs(logs - own) <= room, "sum of their logarithms")
     means, products, lengths = _centred(sums)
     sizes = np.sqrt(lengths / found)

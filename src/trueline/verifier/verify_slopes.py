@@ -63,12 +63,16 @@ def _units(problem: Problem) -> list[Units]:
         return [Units(problem.shift, np.ones(len(problem.length)))]
     curve = problem.loss.most_curved if math.isfinite(problem.loss.most_curved) else 1.0
     curve = 0.25 if isinstance(problem.loss, Softmax) else curve
+    squares, alone = problem.length**2, problem.still.copy()
+    for group in problem.groups:  # which have one length
+        alone[group.columns] = False
+    squares[alone] = 0.0
     ridge = problem.l2 * problem.length**2 / curve
     ridge[:first] = 0.0
     ways = []
     for shift in [none, problem.shift] if problem.shift.any() else [none]:
-        unit = np.sqrt(problem.length**2 + shift**2 + ridge)
-        unit[:first] = 1.0
+        unit = np.sqrt(squares + shift**2 + ridge)
+        unit[unit == 0.0], unit[:first] = 1.0, 1.0
         ways.append(Units(shift, unit))
     return ways
 
