@@ -114,6 +114,7 @@ def scattered():
         yield f"{name}, backwards", changed(kind, indices=lambda a: a[::-1], data=lambda a: a[::-1])
         yield f"{name}, equal indices", changed(kind, indices=lambda a: np.zeros_like(a))
         yield f"{name}, read-only", changed(kind, indices=read_only, indptr=read_only, data=read_only)
+        yield f"{name}, unaligned", changed(kind, indices=shifted, indptr=shifted, data=shifted)
         yield f"{name}, float32", changed(kind, data=lambda a: a.astype(np.float32))
         yield f"{name}, complex", changed(kind, data=lambda a: a + 1j)
         yield f"{name}, objects", changed(kind, data=lambda a: a.astype(object))

@@ -72,6 +72,71 @@ def test_a_forged_file_ends_with_four(capsys, fitted, tmp_path, kind):
     assert code == 4 and ("FAILS" in out or "forged.tl" in err)
 
 
+def put(meta, path, value):
+    *way, last = path
+    for key in way:
+        meta = meta[key]
+    meta[last] = value
+
+
+CRAFTED = [
+    (("terms", 0), None),
+    (("schema", "weights"), 1.0),
+    (("schema", "unseen"), "never"),
+    (("schema", "missing"), None),
+    (("schema", "where"), True),
+    (("schema", "columns", 0, "name"), None),
+    (("schema", "columns", 1, "name"), "size"),
+    (("schema", "columns", 2, "levels"), [1, 2]),
+    (("schema", "columns", 0, "fill"), [float("inf")]),
+    (("schema", "derive"), [["a", None]]),
+    (("schema", "intercept"), "yes"),
+    (("schema", "rows"), -1),
+    (("schema", "formula"), "y ~ x"),
+    (("schema", "formula"), {"products": [[{"kind": "column", "column": None}]]}),
+]
+
+
+@pytest.mark.parametrize(("path", "value"), CRAFTED, ids=lambda one: str(one)[:60])
+def test_a_schema_that_cannot_be_is_refused_in_a_sentence(capsys, fitted, tmp_path, path, value):
+    made, arrays, meta = modelfile.read(fitted("linear"))
+    put(meta, path, value)
+    modelfile.write(tmp_path / "crafted.tl", made, arrays, meta)
+    for command in ("verify", "predict", "inspect"):
+        data = [] if command == "inspect" else [tmp_path / "t.csv"]
+        code, _, err = run(capsys, command, tmp_path / "crafted.tl", *data)
+        assert code == 4 and "unexpected" not in err, command
+
+
+@pytest.mark.parametrize("constant", [None, float("inf")])
+def test_constants_of_a_basis_are_finite_numbers(capsys, fitted, tmp_path, constant):
+    fitted("linear")
+    formula = ["--formula", "price ~ spline(size, 4)", "-o", tmp_path / "m.tl", "-q"]
+    assert run(capsys, "fit", tmp_path / "t.csv", *formula)[0] == 0
+    made, arrays, meta = modelfile.read(tmp_path / "m.tl")
+    put(meta, ("schema", "formula", "products", 0, 0, "knots", 0), constant)
+    modelfile.write(tmp_path / "m.tl", made, arrays, meta)
+    assert run(capsys, "verify", tmp_path / "m.tl", tmp_path / "t.csv")[0] == 4
+
+
+def test_levels_of_a_stream_that_are_not_its_own_are_refused(capsys, fitted, tmp_path):
+    path = fitted("stream")
+    made, arrays, meta = modelfile.read(path)
+    place = next(k for k, column in enumerate(meta["schema"]["columns"]) if column["kind"] == "category")
+    put(meta, ("schema", "columns", place, "levels"), meta["schema"]["columns"][place]["levels"][::-1])
+    modelfile.write(path, made, arrays, meta)
+    code, out, _ = run(capsys, "verify", path, tmp_path / "t.csv")
+    assert code == 4 and "schema" in out
+
+
+@pytest.mark.parametrize("epochs", [10**9, "many"])
+def test_epochs_that_nobody_learned_end_at_once(capsys, fitted, tmp_path, epochs):
+    path = fitted("stream")
+    made, arrays, meta = modelfile.read(path)
+    modelfile.write(path, made, arrays, meta | {"epochs": epochs})
+    assert run(capsys, "verify", path, tmp_path / "t.csv")[0] == 4
+
+
 def test_what_is_no_model_or_no_table_gets_one_sentence(capsys, table, fitted, tmp_path):
     path = fitted("linear")
     (tmp_path / "text.tl").write_text("not a model\n")

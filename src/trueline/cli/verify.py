@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-from ..errors import DataError, UsageError
+from ..errors import DataError, ModelError, TruelineError, UsageError
 from . import options
 from .declare import Option
 
@@ -43,7 +43,7 @@ def verify(
     from .console import emit, paint, show, waiting
     from .models import open_model
     from .replaying import replayed
-    from .rows import Named, training_rows
+    from .rows import Named
 
     opened = open_model(model)
     named = Named(options.names(target), options.names(features), weights)
@@ -53,10 +53,10 @@ def verify(
     with waiting("verifying"):
         source = opened.naming(options.one_source(data))
         again = (lambda X, y, c: replayed(opened, source)) if "stream_terms" in opened.meta else None
-        passes = _passes(opened)
-        rows = _learned(opened, training_rows(opened, source, named))
+        rows = _learned(opened, _read(opened, source, named))
+        passes = _passes(opened, len(rows[0]))
         rows = tuple(v if v is None or passes == 1 else np.concatenate([v] * passes) for v in rows)
-        result = check(opened.record, rows, replay=again, table=source)
+        result = check(opened.record, rows, replay=again, table=source, schema=opened.schema)
     if json:
         emit(result.to_dict())
     else:
@@ -68,6 +68,23 @@ def verify(
 
 WORDS = 26  # columns of a cell; longer words are written below their claim
 SHOWN = 40  # claims on the screen; those that fail are all shown
+
+
+MOST_ROWS = 10**9  # of all passes together
+
+
+def _read(opened: Any, source: Any, named: Any) -> tuple[Any, Any, Any]:
+    """The rows as the model reads them; a crafted model may fail at it in any way, which is a refusal."""
+    from .rows import training_rows
+
+    try:
+        return training_rows(opened, source, named)
+    except TruelineError:
+        raise
+    except Exception as error:
+        reason = f"{type(error).__name__}: {error}"[:120]
+        raise ModelError(f"{opened.path} cannot read rows by what it says of its columns ({reason})",
+                         where="schema") from None  # fmt: skip
 
 
 def _learned(opened: Any, rows: tuple[Any, Any, Any]) -> tuple[Any, ...]:
@@ -83,9 +100,12 @@ def _learned(opened: Any, rows: tuple[Any, Any, Any]) -> tuple[Any, ...]:
     return fitted_rows(*rows, share)
 
 
-def _passes(opened: Any) -> int:
+def _passes(opened: Any, rows: int) -> int:
     """How often each row was learned; a stream that was resumed may not be one that can be told from its rows."""
-    passes = int(opened.meta.get("epochs", 1))
+    passes = opened.meta.get("epochs", 1)
+    if not isinstance(passes, int) or passes * rows > MOST_ROWS:
+        raise ModelError(f"{opened.path} says that it learned {passes} epochs of {rows:,} rows; it cannot have",
+                         where="epochs")  # fmt: skip
     if passes < 1:
         raise DataError(
             f"{opened.path} was resumed with --epochs, so the order of its rows is not known; stream all files in one run to verify",

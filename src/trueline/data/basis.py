@@ -18,6 +18,7 @@ import numpy as np
 
 from ..errors import DataError, ModelError, UsageError
 from .polynomial import Orthogonal
+from .schema_file import holds_finite_numbers
 
 
 @dataclasses.dataclass(frozen=True)
@@ -364,7 +365,10 @@ KINDS: dict[str, type[Function]] = {
 
 
 def from_dict(values: dict[str, Any]) -> Function:
-    """The function that ``to_dict`` wrote."""
+    """The function that ``to_dict`` wrote; a ValueError where its column or its constants cannot be."""
+    column = values.get("column")
+    if values.get("kind") not in KINDS or not isinstance(column, str) or not holds_finite_numbers(values):
+        raise ValueError(f"{values.get('kind')!r} of the column {column!r} is no basis function of finite numbers")
     given: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in values.items() if k != "kind"}
     return KINDS[values["kind"]](**given)
 

@@ -18,11 +18,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..errors import DataError, UsageError, nearest, printable
+from ..errors import DataError, ModelError, UsageError, nearest, printable
 from .blocks import Block
 from .columns import codes, numbers
 from .refusals import lacking_column, missing_value, refuse_infinite, refuse_undefined, same_term
 from .row import RowEncoder
+from .schema_file import check_schema
 
 if TYPE_CHECKING:
     import polars as pl
@@ -396,11 +397,15 @@ class Schema:
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Schema:
-        """The schema that ``to_dict`` gave."""
+        """The schema that ``to_dict`` gave; what no schema can be is refused."""
+        check_schema(values)
         columns = tuple(Column(**_tupled(item)) for item in values["columns"])
         given = _tupled(values)
         given["duplicates"] = tuple((a, b) for a, b in values.get("duplicates", ()))
-        return cls(**given | {"columns": columns, "derive": tuple(dict(values.get("derive", {})).items())})
+        made = cls(**given | {"columns": columns, "derive": tuple(dict(values.get("derive", {})).items())})
+        if made.formula is not None:
+            _check_formula(made)
+        return made
 
     def merge(self, other: Schema) -> Schema:
         """The schema of two parts of one table: levels united, means and counts added."""
@@ -425,6 +430,15 @@ class Schema:
             constant=tuple(name for name in self.constant if name in other.constant),
             duplicates=tuple(pair for pair in self.duplicates if pair in other.duplicates),
         )
+
+
+def _check_formula(schema: Schema) -> None:
+    """Refuse a formula of a file that makes no terms of its columns."""
+    try:
+        _ = schema.terms
+    except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError) as error:
+        reason = f"{type(error).__name__}: {error}"[:80]
+        raise ModelError(f"the formula in the file is none ({reason}); use an intact copy", where="schema") from None
 
 
 def _listed(value: Any) -> Any:

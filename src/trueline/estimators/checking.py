@@ -32,17 +32,22 @@ def validate_data(estimator: Any, X: Any, y: Any = "no_validation", **rules: Any
         raise
     if rules.get("y_numeric") and isinstance(found, tuple) and found[1].dtype.kind in "US":
         refuse_target(found[1])  # words that scikit-learn lets through
-    return found
+    return tuple(map(_aligned, found)) if isinstance(found, tuple) else _aligned(found)
 
 
 def check_array(X: Any, estimator: Any = None, **rules: Any) -> Any:
     """As scikit-learn's function of the same name; a value that it refuses is named by column and row."""
     _refuse_lost(X)
     try:
-        return validation.check_array(X, **rules)
+        return _aligned(validation.check_array(X, **rules))
     except (TypeError, ValueError):
         refuse_values(X, estimator)
         raise
+
+
+def _aligned(array: Any) -> Any:
+    """Numbers at addresses that are multiples of their size: what a compiled loop may read."""
+    return array.copy() if isinstance(array, np.ndarray) and not array.flags.aligned else array
 
 
 def check_weights(sample_weight: Any, X: Any, *, ensure_non_negative: bool = False) -> np.ndarray:
@@ -53,7 +58,7 @@ def check_weights(sample_weight: Any, X: Any, *, ensure_non_negative: bool = Fal
     if sample_weight is None:
         return np.ones(rows)
     try:
-        weights = np.asarray(
+        weights = _aligned(
             validation.check_array(
                 np.full(rows, sample_weight) if isinstance(sample_weight, Number) else sample_weight,
                 ensure_2d=False, allow_nd=True, dtype=np.float64, order="C", input_name="sample_weight",

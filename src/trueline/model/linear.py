@@ -231,6 +231,8 @@ class LinearModel:
 
         if meta["link"] not in LINKS:
             raise ModelError(f"the model has the link {meta['link']!r}, unknown to this version: upgrade trueline")
+        if not all(isinstance(name, str) for name in (*meta["terms"], *meta["targets"])):
+            raise ModelError("the terms or targets in the file are not all names; use an intact copy", where="terms")
         stored = {k.partition(".")[2]: v for k, v in arrays.items() if k.startswith("statistics.")}
         intercept = arrays["intercept"]
         return cls(

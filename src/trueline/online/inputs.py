@@ -31,7 +31,7 @@ def matrix(X: Any) -> Any:
             ) from None
     if X.ndim != 2:
         raise DataError(f"X has {X.ndim} dimension(s); give a table of rows and columns", where="X")
-    return np.ascontiguousarray(X)
+    return np.require(X, requirements=["C", "A", "E"])
 
 
 def named(features: Any) -> Any:
@@ -63,7 +63,7 @@ def targets(y: Any, n: int, kind: str) -> np.ndarray:
     refuse_integers(y, ["y"], "y")
     try:
         y = np.asarray(y)
-        y = np.ascontiguousarray(y, dtype=np.float64).reshape(-1)
+        y = np.require(y, np.float64, ["C", "A", "E"]).reshape(-1)
     except (TypeError, ValueError):
         raise DataError(f"y has entries that are not numbers (the first is {_first_text(y)!r})", where="y") from None
     if len(y) != n:
@@ -115,7 +115,7 @@ def weights(given: Any, n: int) -> np.ndarray:
     refuse_masked(given, "sample_weight")
     refuse_integers(given, ["sample_weight"], "the weights")
     try:
-        c = np.ascontiguousarray(given, dtype=np.float64).reshape(-1)
+        c = np.require(given, np.float64, ["C", "A", "E"]).reshape(-1)
     except (TypeError, ValueError):
         raise DataError("sample_weight has entries that are not numbers", where="sample_weight") from None
     if len(c) != n:

@@ -85,10 +85,10 @@ class SparseSlices:
         self.shape = X.shape
         self.count, self.width = X.shape if self.by_rows else X.shape[::-1]
         self.single = X.data.dtype == np.float32
-        self.singles = np.ascontiguousarray(X.data if self.single else np.zeros(0), dtype=np.float32)
-        self.doubles = np.zeros(0) if self.single else np.ascontiguousarray(X.data, dtype=np.float64)
-        self.places = np.ascontiguousarray(X.indices, dtype=np.int32)
-        self.starts = np.ascontiguousarray(X.indptr, dtype=np.int64)
+        self.singles = np.require(X.data if self.single else np.zeros(0), np.float32, ["C", "A", "E"])
+        self.doubles = np.zeros(0) if self.single else np.require(X.data, np.float64, ["C", "A", "E"])
+        self.places = np.require(X.indices, np.int32, ["C", "A", "E"])
+        self.starts = np.require(X.indptr, np.int64, ["C", "A", "E"])
 
     def dot(self, k: cython.Py_ssize_t, v: Array) -> float:
         """Σ x·v over the entries of slice k."""
@@ -258,7 +258,7 @@ class SparseSlices:
 
 def fitting(v: Any, size: int) -> Array:
     """The vector as loops read it."""
-    made = np.ascontiguousarray(v, dtype=np.float64)
+    made = np.require(v, np.float64, ["C", "A", "E"])
     if made.shape != (size,):
         raise DataError(f"a vector of shape {made.shape} does not fit a sparse matrix whose side is {size}", where="X")
     return made

@@ -20,7 +20,7 @@ from .stated_claims import Check, Claims, Given, Rows, check_numbers, given
 from .verify_boosting import boosting
 from .verify_components import check_components
 from .verify_densities import as_asked, density, generative
-from .verify_encoding import check_encoding
+from .verify_encoding import check_encoding, check_streamed_encoding
 from .verify_exact import CLOSED_FORMS, check_closed_form
 from .verify_gap import check_objective
 from .verify_inference import check_inference
@@ -102,13 +102,16 @@ class Verification:
         return f"{len(self.checks)} claims hold" if self.ok else f"does not hold: {failed or 'nothing to check'}"
 
 
-def verify(model: Any, data: Any, *, certificate: Any = None, replay: Any = None, table: Any = None) -> Verification:
+def verify(
+    model: Any, data: Any, *, certificate: Any = None, replay: Any = None, table: Any = None, schema: Any = None
+) -> Verification:
     """Recompute a model's certificate from its training data, by other code than made it.
 
     ``model`` is a fitted estimator or a record; ``data`` is (X, y) or (X, y, weights), in the training order for
     online learners, or any table or path that the model was trained on; ``certificate`` replaces the model's own,
     ``replay(X, y, weights)`` makes the predictions again where columns came one by one: them and the learner then;
-    ``table`` is what (X, y) were read from, so that the model's own way to read it is checked as well.
+    ``table`` is what (X, y) were read from, so that the model's own way to read it is checked as well: its schema's, or
+    ``schema`` where that is kept beside the record.
 
     >>> import numpy as np, trueline as tl
     >>> X, y = np.random.default_rng(0).normal(size=(50, 2)), np.arange(50.0)
@@ -117,7 +120,7 @@ def verify(model: Any, data: Any, *, certificate: Any = None, replay: Any = None
     """
     try:
         with np.errstate(all="ignore"):
-            return _verified(model, data, certificate, replay, table)
+            return _verified(model, data, certificate, replay, table, schema)
     except NotImplementedError as unknown:
         raise CannotBeChecked(f"there is no independent check of {unknown}", where="model") from None
     except TruelineError:
@@ -128,7 +131,7 @@ def verify(model: Any, data: Any, *, certificate: Any = None, replay: Any = None
         ) from None
 
 
-def _verified(model: Any, data: Any, certificate: Any, replay: Any, table: Any) -> Verification:
+def _verified(model: Any, data: Any, certificate: Any, replay: Any, table: Any, schema: Any) -> Verification:
     rows = given(model, data, certificate)
     problem = problem_of(rows.record)
     kind = KINDS[problem]
@@ -150,6 +153,8 @@ def _verified(model: Any, data: Any, certificate: Any, replay: Any, table: Any) 
         check_inference(out, rows)
     if problem in LINEAR and table is not None:
         check_encoding(out, rows.record, rows.X, rows.c, table)
+    if problem not in LINEAR and table is not None and schema is not None:
+        check_streamed_encoding(out, rows.record, schema, rows.X, table)
     _check_assumptions(out)
     _check_coverage(out)
     return Verification(rows.proof.kind, tuple(out), tuple(_asked(model) + stated_by(rows.record, out)))

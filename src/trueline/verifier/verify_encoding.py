@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import TruelineError
-from .stated_claims import Claims, Rows
+from .stated_claims import Check, Claims, Rows
 
 UNIT = 2.0**-53
 SAME = 2.0**-40  # of a column: its basis functions have constants that are sums over the rows, rounded on the way
@@ -49,6 +49,39 @@ def check_encoding(out: Claims, record: Any, X: Rows, weights: Rows, table: Any)
     )
     if record.statistics.get("holdout") is None and schema.formula is None:
         _check_fills(out, record, X, weights)
+
+
+def check_streamed_encoding(out: Claims, record: Any, schema: Any, X: Rows, table: Any) -> None:
+    """The schema that is kept beside a learner of a stream makes the rows X of the table, in the learner's columns.
+
+    Means that stand for missing values were those of the rows before: they are stated, not checked.
+    """
+    if schema.missing == "mean":
+        return
+    try:
+        found, _ = encoded_rows(schema, table)
+    except TruelineError as error:
+        out.append(Check("schema", None, None, False, f"its own encoder refuses the table: {str(error)[:80]}"))
+        return
+    place = {term: j for j, term in enumerate(schema.terms)}
+    own = np.zeros((len(found), X.shape[1]))
+    for k, name in enumerate(record.names):
+        if name in place:
+            own[:, k] = found[:, place[name]]
+    room = SAME * np.max(np.abs(X), axis=0, initial=0.0)
+    if len(own) and len(X) % len(own) == 0:
+        own = np.tile(own, (len(X) // len(own), 1))
+    elif len(own) > len(X):
+        own = _in_order(own, X, room)
+    if own.shape != X.shape:
+        out.append(Check("schema", len(own), len(X), False, "rows that its own encoder makes of the table"))
+        return
+    apart = np.max(np.abs(own - X), axis=0, initial=0.0)
+    held = bool((apart <= room).all())
+    name = None if held else str(record.names[int(np.argmax(apart - room))])
+    out.append(
+        Check("schema", name, float(apart.max(initial=0.0)), held, "largest distance of its own rows from these")
+    )
 
 
 def encoded_rows(schema: Any, table: Any) -> tuple[Rows, dict[str, int]]:

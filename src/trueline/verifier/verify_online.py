@@ -52,6 +52,9 @@ def check_learner(out: Claims, given: Given, replay: Any) -> None:
         raise ModelError(
             f"a certificate of kind {out.proof.kind!r} does not belong to this learner", where="certificate"
         )
+    classes, loss = getattr(given.record, "classes", None), getattr(given.record, "loss", None)
+    if classes is not None and len(classes) and getattr(loss, "targets", "") != "sign":
+        raise ModelError(f"the learner has the classes {classes!r}, and its loss is one of numbers", where="classes")
     if kind == "recursive":
         check_recursive(out, given)
     elif kind == "mixture":
