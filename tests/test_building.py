@@ -158,7 +158,7 @@ sys.path.insert(0, ".")
 with warnings.catch_warnings(record=True) as told:
     warnings.simplefilter("always")
     import setup
-print(setup.FORM, "ziglang" in setup.get_requires_for_build_wheel(), len([w for w in told if "Python.h" in str(w.message)]))
+print(setup.FORM, setup.FORM != "0" and "ziglang" in setup.get_requires_for_build_wheel(), len([w for w in told if "Python.h" in str(w.message)]))
 """
 
 

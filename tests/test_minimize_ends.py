@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
+from typing import NamedTuple
 
 import numpy as np
 import pytest
@@ -75,3 +76,32 @@ def test_paths_are_warm_and_starts_are_used():
     again = solved(X, ys["squared"], penalty="l1", method="fista", alpha=0.03, start=path[-1])
     cold = solved(X, ys["squared"], penalty="l1", method="fista", alpha=0.03)
     assert len(again.trace) < len(cold.trace)
+
+
+class Limited(NamedTuple):
+    """Squared, for scores and targets up to a thousand."""
+
+    limit: float = 1000.0
+    smooth = True
+
+    def value(self, score, y):
+        if score > self.limit:
+            raise ValueError("too high a score")
+        return 0.5 * (score - y) * (score - y)
+
+    def slope(self, score, y):
+        if score < -self.limit:
+            raise KeyError("too low a score")
+        return score - y
+
+    def curvature(self, score, y):
+        return 1.0
+
+
+@pytest.mark.parametrize(("size", "error"), [(9e3, ValueError), (-9e3, KeyError)])
+@pytest.mark.parametrize("rows", [40, 60_000])
+@pytest.mark.parametrize("method", ["newton", "gradient", "fista", "coordinate"])
+def test_an_error_of_a_users_loss_comes_out_of_a_fit_as_itself(size, error, rows, method):
+    X = np.random.default_rng(0).normal(size=(rows, 2))
+    with pytest.raises(error, match="too"):
+        tl.minimize(X, np.full(rows, size), Limited(), method=method)

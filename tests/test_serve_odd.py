@@ -52,6 +52,33 @@ def test_methods_and_escaped_names(served):
     assert served.http.post("/v1/models/%256d/predict", json={"features": X[0]}).status_code == 404
 
 
+@pytest.mark.parametrize("verb", ["predict", "learn"])
+@pytest.mark.parametrize("town", [{}, {"town": "Bern"}], ids=["compiled", "any"])
+def test_nothing_is_rounded_and_no_key_is_given_twice(served, verb, town):
+    """By the decoder that is made for a model and by the other one, alone and in a batch; nothing is learned from it."""
+    name = f"keys{len(town)}{verb}"
+    spec = {"name": name, "features": {"x": "number", **dict.fromkeys(town, "category")}}
+    assert served.http.post("/v1/models", json=spec).status_code == 201
+    rest = "".join(f', "{key}": "{value}"' for key, value in town.items())
+    label = ', "label": 1' if verb == "learn" else ""
+    bad = [
+        ('{"features": {"x": 9007199254740993%s}%s}', "9007199254740993"), ('{"features": {"x": 1, "x": 2%s}%s}', "'x' twice"),
+        ('{"id": "a", "id": "b", "features": {"x": 1%s}%s}', "'id' twice"),
+        ('{"features": {"x": 1%s}, "features": {"x": 2}%s}', "twice"),
+    ]  # fmt: skip
+    bad += [('{"features": {"x": 1%s}, "label": 9007199254740993}', "9007199254740993")] if label else []
+    for text, said in bad:
+        body = text % ((rest, label) if text.count("%s") == 2 else rest)
+        good = f'{{"features": {{"x": 1{rest}}}{label}}}'
+        for sent in (body, f"[{good}, {body}]", f'{{"rows": [{body}]}}'):
+            made = served.http.post(f"/v1/models/{name}/{verb}", content=sent)
+            assert made.status_code == 422 and said in made.text, (sent, made.text)
+    odd = f'{{"features": {{"x": 1152921504606846976{rest}}}, "id": "\\u00e4 \\"quoted\\""{label}}}'
+    made = served.http.post(f"/v1/models/{name}/{verb}", content=odd)  # 2**60 is a float64, and texts may have escapes
+    assert made.status_code == 200 and made.json()["id"] == 'ä "quoted"', made.text
+    assert served.http.get(f"/v1/models/{name}").json()["examples"] == (verb == "learn")
+
+
 def test_booleans_are_not_numbers(served):
     spec = {"name": "kinds", "features": {"size": "number", "new": "boolean"}, "open": True}
     assert served.http.post("/v1/models", json=spec).status_code == 201

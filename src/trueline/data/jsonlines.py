@@ -53,6 +53,15 @@ def bad_line(line: str | bytes, describe: str, number: int) -> DataError | None:
     )
 
 
+def repeated_key(text: str | bytes) -> str | None:
+    """The first key that an object of this JSON names twice."""
+    try:
+        json.loads(text, object_pairs_hook=_once)
+    except _Repeated as error:
+        return str(error.args[0])
+    return None
+
+
 def whole_numbers(text: bytes, name: str) -> list[str | None]:
     """The digits of a column where it holds whole numbers; None where it holds anything else.
 

@@ -124,7 +124,9 @@ def comparators(Z: Any, weights: np.ndarray) -> list[np.ndarray]:
                 objective, start, args=(ridge * size,), jac=True, method="L-BFGS-B", options={"maxiter": 200}
             ).x
             found.append(start)
-    return [u for u in found if np.abs(u).max(initial=0.0) > 0.0] or [np.ones(Z.shape[1])]
+    sized = [(u, float(np.abs(u).max(initial=0.0))) for u in found]
+    # Directions whose squares vanish are lengthened: every length is tried anyway.
+    return [u if size > 1e-100 else u / size for u, size in sized if size > 0.0] or [np.ones(Z.shape[1])]
 
 
 def row_norms(Z: Any) -> np.ndarray:

@@ -12,6 +12,7 @@ there is no bound.
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import cython
@@ -158,7 +159,7 @@ class RecursiveModel:
         forward: bool = True,
         intercept: bool = True,
         certificate: bool = True,
-        names: list[str] | None = None,
+        names: Sequence[str] | None = None,
     ) -> None:
         self.ridge = float(ridge)
         self.fit_intercept, self.certified = bool(intercept), bool(certificate)
@@ -195,7 +196,7 @@ class RecursiveModel:
         forget, forward = float(self.numbers[FORGET]), bool(self.numbers[FORWARD])
         return type(self)(self.ridge, forget, forward, self.fit_intercept, self.certified, self.names)
 
-    def _name(self, names: list[str]) -> None:
+    def _name(self, names: Sequence[str]) -> None:
         if len(set(names)) != len(names):
             raise DataError("feature names repeat; give each column a name of its own", where="names")
         old, new = len(self.w), len(names) + 1
@@ -264,7 +265,7 @@ class RecursiveModel:
         recursion.take(rows)
         return recursion.learn(y, weights, start, stop, out), recursion.numbers()
 
-    def learn_one(self, features: dict[str, float], y: Any, weight: float = 1.0) -> float:
+    def learn_one(self, features: Mapping[str, float], y: Any, weight: Any = 1.0) -> float:
         """Learn one example of named features."""
         features = inputs.named(features)
         new = [name for name in features if name not in self.names]
@@ -275,11 +276,11 @@ class RecursiveModel:
             self._name([*self.names, *new])
         return float(self.learn(row, [target], share if len(share) else None)[0])
 
-    def predict_one(self, features: dict[str, float]) -> float:
+    def predict_one(self, features: Mapping[str, float]) -> float:
         """The prediction for one example of named features."""
         return float(self.predict(self._row(inputs.named(features), self.names))[0])
 
-    def _row(self, features: dict[str, float], names: list[str]) -> np.ndarray:
+    def _row(self, features: Mapping[str, float], names: Sequence[str]) -> np.ndarray:
         values = dict(zip(features, filled(features)))
         return np.array([[values.get(name, 0.0) for name in names]])
 

@@ -12,10 +12,13 @@ import math
 from typing import Any, NamedTuple
 
 import msgspec
+from msgspec import UNSET
 
+from ..data.jsonlines import repeated_key
+from ..data.rounding import EXACT
 from ..errors import DataError
 from .live import Live
-from .shape import LIMIT, shown
+from .shape import shown
 
 MOST_ROWS = 10_000  # in a batch
 LONGEST_ID = 256
@@ -47,17 +50,40 @@ class Row(NamedTuple):
 def decode(body: bytes) -> Any:
     """JSON, or a refusal; NaN, Infinity and 1e309 pass as numbers, so that the field that holds them is named."""
     try:
-        return _decode(body)
+        made = _decode(body)
+        if body.count(b'"') != marks(made):  # a text with an escape, or a key that is given twice
+            _refuse_repeated(body)
+        return made
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         pass
     try:
         made = json.loads(body)
+        _refuse_repeated(body)
         with contextlib.suppress(OverflowError):
             _encode(made)  # half a surrogate pair is not text
         return made
     except (ValueError, RecursionError) as error:
         what = "is nested too deep" if isinstance(error, RecursionError) else "is not JSON"
         raise Refused(400, f"the body {what}; send a JSON object", "body") from None
+
+
+def marks(value: Any) -> int:
+    """How many quotation marks JSON has for a value, if no key is given twice and no text has an escape.
+
+    >>> marks({"id": "a", "features": {"x": 1.0, "town": "Bern"}})
+    12
+    """
+    if isinstance(value, str):
+        return 2
+    if isinstance(value, dict):
+        return 2 * len(value) + sum(marks(one) for one in value.values() if isinstance(one, (str, dict, list)))
+    return sum(map(marks, value)) if isinstance(value, list) else 0
+
+
+def _refuse_repeated(body: bytes) -> None:
+    key = repeated_key(body)
+    if key is not None:
+        raise Refused(422, f"the body names the key {key[:60]!r} twice; give each key once", key[:60])
 
 
 def items_of(given: Any) -> tuple[list[Any], bool]:
@@ -91,9 +117,10 @@ class Intake:
             "Features", [(field, float) for field in fields], rename=dict(zip(fields, names)), forbid_unknown_fields=True,
             gc=False,
         )  # fmt: skip
-        extra: list[Any] = [("label", Any), ("features", features | None, None), ("weight", Any, 1.0)]
+        absent = msgspec.UnsetType
+        extra: list[Any] = [("label", Any), ("features", features | None | absent, UNSET), ("weight", Any, UNSET)]
         row = msgspec.defstruct(
-            "Row", [*(extra if self.learning else [("features", features)]), ("id", str | None, None)],
+            "Row", [*(extra if self.learning else [("features", features)]), ("id", str | None | absent, UNSET)],
             forbid_unknown_fields=True, gc=False,
         )  # fmt: skip
         self.one = msgspec.json.Decoder(row).decode
@@ -103,9 +130,10 @@ class Intake:
         """The rows of a request's body, and whether it is a batch."""
         if self.one is not None:
             try:
-                if body[:1] == b"[":
-                    return self._all(self.many(body)), True
-                return [self._quick(self.one(body))], False
+                batch = body[:1] == b"["
+                given = self.many(body) if batch else [self.one(body)]
+                if body.count(b'"') == sum(map(self._marks, given)):
+                    return (self._all(given) if batch else [self._quick(given[0])]), batch
             except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError, DataError, TypeError, OverflowError):
                 pass  # said by name below
         items, batch = items_of(decode(body))
@@ -116,22 +144,35 @@ class Intake:
             raise DataError("not so many")
         return self._different([self._quick(row) for row in given])
 
+    def _marks(self, row: Any) -> int:
+        """The same as :func:`marks` for a row of the compiled decoder."""
+        found = 0
+        if row.features is not UNSET:
+            found += 2 if row.features is None else 2 + 2 * len(self.live.shape.kinds)
+        if row.id is not UNSET:
+            found += 2 if row.id is None else 4
+        if self.learning:
+            found += 4 if type(row.label) is str else 2
+            found += 0 if row.weight is UNSET else 2
+        return found
+
     def _quick(self, row: Any) -> Row:
         """A row of the compiled decoder; DataError where it needs a closer look."""
-        features, id = row.features, row.id
+        features, id = row.features or None, row.id or None
         stored = None
         if features is not None:
             values = _values(features)
-            if not math.hypot(*values) <= LIMIT:
+            if not math.hypot(*values) < EXACT:  # a whole number beyond may have been rounded
                 raise DataError("a large number")
             stored = self.live.shape.pack(*values)
-        if id is not None and not (0 < len(id) <= LONGEST_ID and id.isprintable()):
+        if row.id == "" or (id is not None and not (0 < len(id) <= LONGEST_ID and id.isprintable())):
             raise DataError("an odd id")
         if not self.learning:
             return _new(Row, (id, stored, None, 1.0))
-        if type(row.weight) is not float or not 0.0 < row.weight <= 1e9 or (stored is None and id is None):
+        weight = 1.0 if row.weight is UNSET else row.weight
+        if type(weight) is not float or not 0.0 < weight <= 1e9 or (stored is None and id is None):
             raise DataError("an odd weight")
-        return _new(Row, (id, stored, self.live.label(row.label), row.weight))
+        return _new(Row, (id, stored, self.live.label(row.label), weight))
 
     # ---- a closer look, field by field
     def rows(self, items: list[Any]) -> list[Row]:

@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 import msgspec
 import numpy as np
 
+from ..data.rounding import loses_digits, rounded
 from ..errors import DataError
 from ..objective.losses import LOSSES, resolve_loss
 from ..online.learners import widened
@@ -132,6 +133,8 @@ class Live:
         if not self.classes:
             if isinstance(label, bool) or not isinstance(label, (int, float)) or not -1e100 <= label <= 1e100:
                 raise DataError(f"field 'label' is {specs.shown(label)}; give a finite number", where="label")
+            if loses_digits(label):
+                raise rounded("label", label, "of this row")
             return _encode(float(label))
         small = isinstance(label, (str, bool)) or (isinstance(label, (int, float)) and abs(label) < 2**53)
         coded = _encode(label) if small else b""

@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from ..data.rounding import loses_digits, rounded
+from ..data.rounding import EXACT, loses_digits, rounded
 from ..errors import DataError, UsageError, nearest
 
 LIMIT = 1e100
@@ -109,7 +109,7 @@ class Shape:
                 values = self.take(features)
                 total = sum(values)  # not itself where there is a NaN, which min and max may overlook
                 whole = len(features) == self.size and bool not in map(type, values)
-                if whole and total == total and min(values) >= -LIMIT and max(values) <= LIMIT:
+                if whole and total == total and min(values) > -EXACT and max(values) < EXACT:
                     return self.pack(*values)
             except (KeyError, TypeError, struct.error, OverflowError):
                 pass  # said by name below
