@@ -12,7 +12,7 @@ import pytest
 import trueline as tl
 from trueline.batch.methods import METHODS
 from trueline.errors import UsageError
-from trueline.parts.losses import LOSSES
+from trueline.objective.losses import LOSSES
 
 PENALTIES = (None, "l1", "l2", "elastic_net", "group_l1", "nonnegative", "box")
 RESIDUAL = {"squared": 2.0, "huber": 2.0, "power": 3.0, "absolute": 1.0, "quantile": 1.0, "epsilon_insensitive": 1.0}
