@@ -248,6 +248,6 @@ def test_a_column_that_names_the_rows_is_refused_before_anything_is_learned(caps
         import sys
         from unittest import mock
 
-        with mock.patch.object(sys, "stdin", mock.Mock(buffer=pipe)):
+        with mock.patch.object(sys, "stdin", mock.Mock(buffer=pipe, fileno=pipe.fileno)):
             assert run(capsys, "stream", "-", "-t", "y", "--save", saved, "-p", made)[0] == 3
     assert not saved.exists() and not made.exists()

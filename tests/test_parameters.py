@@ -79,7 +79,7 @@ def test_a_nonsense_value_is_refused_by_the_parameters_name(name, parameter):
 )
 def test_what_cannot_serve_as_a_part_is_refused_by_its_role(name, parameter):
     model = getattr(tl, name)().set_params(**{parameter: Nonsense()})
-    with pytest.raises(UsageError, match=rf"Nonsense\(\) cannot serve as a {parameter}"):
+    with pytest.raises(UsageError, match=rf"Nonsense\(\) cannot serve as an? {parameter}"):
         model.fit(*targets(model))
 
 

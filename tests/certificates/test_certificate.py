@@ -44,7 +44,9 @@ def test_the_recipe_for_signing_works(tmp_path):
     subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", key], check=True)
     (tmp_path / "model.tl").write_bytes(b"a model")
     sign, allow, check = (
-        re.search(r"```sh\n(.*?)```", PAGE, re.S)[1].replace("~/.ssh/id_ed25519", str(key)).splitlines()
+        next(block for block in re.findall(r"```sh\n(.*?)```", PAGE, re.S) if "ssh-keygen" in block)
+        .replace("~/.ssh/id_ed25519", str(key))
+        .splitlines()
     )
     for command in (sign, allow, check):
         subprocess.run(command, shell=True, check=True, cwd=tmp_path, capture_output=True, timeout=60)

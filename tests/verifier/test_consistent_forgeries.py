@@ -118,7 +118,7 @@ def test_a_consistent_forgery_is_refused(name, model, rows, target, change):
 def test_weights_that_never_moved_are_not_a_matter_of_rounding():
     """At the start equal exponentials leave a score of exactly 0, on one side of the corner."""
     record = fitted(tl.Winnow(), np.abs(X[:50]), TWO[:50]).record_
-    record.heads[0].table[:] = 0.0
+    record.heads[0].array("dual")[:] = 0.0
     found = tl.verify(record, (np.abs(X[:50]), TWO[:50]))
     assert "weights" in {check.claim for check in found.checks if not check.held}
 

@@ -109,10 +109,11 @@ def declared(arrays: dict[str, np.ndarray], meta: dict[str, Any]) -> dict[str, A
     used = meta["arrays"]
     if not {"dual"} <= set(used) <= set(ARRAYS):
         raise ModelError("the file names arrays that no learner has; use an intact copy", where="arrays")
-    rounds = list(SUMS).index("rounds")
+    rounds, waiting = list(SUMS).index("rounds"), list(SUMS).index("waiting")
+    rows = settings["batch"] if "pending" in used else 1
 
     def counts(sums: np.ndarray) -> bool:
-        return bool(0.0 <= sums[rounds] <= 2.0**53)
+        return bool(0.0 <= sums[rounds] <= 2.0**53 and 0.0 <= sums[waiting] < rows and sums[waiting] % 1.0 == 0.0)
 
     made = {}
     for h in range(heads):
@@ -139,6 +140,8 @@ def from_state(cls: Any, arrays: dict[str, np.ndarray], meta: dict[str, Any], pa
         names=meta["names"],
         **meta["settings"],
     )
+    if (set(meta["arrays"]) ^ set(model.heads[0].used())) - {"older", "newer"}:
+        raise ModelError("the file's learner and its settings do not agree; use an intact copy", where="settings")
     for h in range(len(model.heads)):
         model.heads[h] = state = LearnerState(model.width, model.fit_intercept, meta["arrays"])
         state.take({name: arrays[f"{name}{h}"] for name in [*meta["arrays"], "numbers"]})

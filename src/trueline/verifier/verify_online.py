@@ -53,7 +53,7 @@ def check_learner(out: Claims, given: Given, replay: Any) -> None:
             f"a certificate of kind {out.proof.kind!r} does not belong to this learner", where="certificate"
         )
     classes, loss = getattr(given.record, "classes", None), getattr(given.record, "loss", None)
-    if classes is not None and len(classes) and getattr(loss, "targets", "") != "sign":
+    if classes is not None and len(classes) and getattr(loss, "targets", "sign") != "sign":
         raise ModelError(f"the learner has the classes {classes!r}, and its loss is one of numbers", where="classes")
     if kind == "recursive":
         check_recursive(out, given)
