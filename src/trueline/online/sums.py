@@ -73,22 +73,8 @@ class Sums:
             self._add_full_block()
             start = stop
 
-    def add_one(
-        self, values: np.ndarray, columns: np.ndarray | None, y: float, weight: float, shares: Any = None
-    ) -> None:
-        """Count one row of named features; ``shares(row)`` divides its weight."""
-        place = self.waiting[self.count]
-        place[0] = 1.0
-        if columns is None:
-            place[1:-1] = values
-        else:
-            place[1:-1] = 0.0
-            place[columns + 1] = values
-        place[-1] = y
-        if shares is not None:
-            weight = weight / float(shares(place[None, 1:-1])[0])
-        if weight != 1.0:
-            place *= np.sqrt(weight)
+    def one_more(self) -> None:
+        """One more row waits: ``named.py`` has written it."""
         self.count += 1
         self._add_full_block()
 
