@@ -14,6 +14,7 @@ import numpy as np
 from .. import dense
 from ..errors import ModelError
 from ..modelfile import Array
+from ..threads import one_blas_thread
 from . import best_fixed
 from .inputs import squared_norms
 from .redundant_columns import RedundantColumns
@@ -76,7 +77,9 @@ class Sums:
     def one_more(self) -> None:
         """One more row waits: ``named.py`` has written it."""
         self.count += 1
-        self._add_full_block()
+        if self.count == BLOCK:
+            with one_blas_thread():
+                self._add_full_block()
 
     def _add_full_block(self) -> None:
         if self.count == BLOCK:
