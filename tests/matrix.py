@@ -124,7 +124,7 @@ def sealed(environment: Environment, folder: Path) -> Environment:
     home.mkdir()
     for path in (site, *site.rglob("*")):
         path.chmod(0o555 if path.is_dir() else 0o444)
-    settings = {"NUMBA_CACHE_DIR": None, "HOME": str(home), "PYTHONDONTWRITEBYTECODE": None}
+    settings = {"HOME": str(home), "PYTHONDONTWRITEBYTECODE": None}
     return environment._replace(settings=settings, source=site, forbidden=True)
 
 
@@ -177,10 +177,7 @@ def on_python(versions: dict[tuple[int, int], Path], environment: Environment, f
         venv = ROOT / f".venv-{major}.{minor}"
         wrong = installed(python, venv)
         if not wrong:
-            settings: dict[str, str | None] = {"NUMBA_CACHE_DIR": str(venv / "numba")}
-            return environment._replace(
-                name=f"Python {major}.{minor}", settings=settings, python=venv / "bin" / "python"
-            )
+            return environment._replace(name=f"Python {major}.{minor}", python=venv / "bin" / "python")
         wrong = f"the dependencies have no wheels for Python {major}.{minor}: {wrong}"
     return environment._replace(needs=wrong)
 

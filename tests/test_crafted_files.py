@@ -147,15 +147,6 @@ def test_no_crafted_array_gets_through(share):
     assert not loose, loose
 
 
-@pytest.mark.torture
-@pytest.mark.timeout(0)
-@pytest.mark.parametrize("share", range(SHARES))
-def test_no_crafted_array_reads_beyond_its_end(share):
-    assert run(share, "online", "ladder", "mixture", "mixture_two", "mixture_three", "mixture_wide", "recursive", "network",
-               "boosting", "kernel_perceptron", "local", "local_cells", "filter_nlms", "filter_kalman",
-               NUMBA_BOUNDSCHECK="1", NUMBA_DISABLE_JIT="0", NUMBA_CACHE_DIR="")  # fmt: skip
-
-
 # ---- the header
 
 

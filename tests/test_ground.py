@@ -34,11 +34,10 @@ def test_unknown_name():
         trueline.Rigde  # noqa: B018
 
 
-def test_only_the_ground_knows_the_compiler():
+def test_only_a_users_own_part_asks_for_a_compiler_at_run_time():
     sources = (ROOT / "src/trueline").rglob("*.py")
     found = {p.name for p in sources if re.search(r"^\s*(from|import) (numba|llvmlite)\b", p.read_text(), re.MULTILINE)}
-    ground = {"_jit.py", "_lanes.py", "_vectors.py", "_walks.py", "_ready.py"}
-    assert found == ground | {"user_functions.py"}  # of a user's own part, with the extra jit
+    assert found == {"user_functions.py"}  # with the extra jit
 
 
 def test_constraints_pin_versions_and_name_no_host():

@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import math
-import os
-import subprocess
-import sys
 
 import numpy as np
 import pytest
@@ -269,28 +266,6 @@ def test_refusals_change_nothing(X, y, weights, words):
     assert state_equal(model, before)
     with pytest.raises(DataError, match="no names"):
         model.learn_one({"a": 1.0}, 1)
-
-
-PLAIN = """
-import numpy as np
-from trueline.online.mixture import MixtureModel
-rng = np.random.default_rng(0)
-X = rng.normal(size=(40, 2)) * [1, 100]
-print(repr(MixtureModel("regression").learn(X, X @ [1, 0.1]).tolist()))
-print(repr(MixtureModel("multiclass", "abc").learn(X[:20], np.arange(20) % 3).ravel().tolist()))
-"""
-
-
-def test_plain_python_gives_the_same():
-    def run(**environment: str) -> list[list[float]]:
-        done = subprocess.run(
-            [sys.executable, "-c", PLAIN], env=os.environ | environment, capture_output=True, text=True, check=True
-        )
-        return [eval(line) for line in done.stdout.splitlines()]
-
-    for compiled, plain in zip(run(), run(NUMBA_DISABLE_JIT="1")):
-        compiled, plain = np.array(compiled), np.array(plain)
-        assert np.abs(compiled - plain).max() < 1e-12 * np.abs(plain).max(), np.abs(compiled - plain)
 
 
 def test_beats_river_on_its_own_streams():

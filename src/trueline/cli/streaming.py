@@ -16,7 +16,6 @@ from typing import Any
 
 import numpy as np
 
-from .._jit import start_lightly
 from ..errors import DataError, UsageError
 from . import learners
 from .blocks import ahead, table_blocks, text_blocks, text_form
@@ -37,7 +36,6 @@ def stream(asked: Asked, state: State | None, show: Shown, predicted: Predicted 
     if asked.epochs < 1:
         raise UsageError(f"--epochs is a whole number of at least 1, not {asked.epochs}", where="epochs")
     learners.known(asked.learner)
-    start_lightly()
     passes = asked.epochs if state is None else int(asked.epochs == state.epochs == 1)
     try:
         for epoch in range(asked.epochs):
