@@ -36,7 +36,6 @@ class ByName:
     _last_row: NamedRow | None
     _next_record: Any
     _may_raise: bool
-    counting: Any
     _real: bool
     _identity: bool
     _targets: Any

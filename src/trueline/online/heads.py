@@ -49,11 +49,6 @@ class Heads:
     _next_record: int
 
     @property
-    def counting(self) -> bool:
-        """Whether rows are counted or kept beside what the loop counts."""
-        return self.sums is not None or self.kept is not None
-
-    @property
     def examples(self) -> int:
         """Rounds so far."""
         return int(self.heads[0].rounds)

@@ -53,7 +53,8 @@ class NamedRow:
         self.y, self.share, self.out = np.zeros(1), np.ones(1), np.zeros(1)
         self.target, self.score = self.y, self.out
         self.example, self.weighted = Examples(self.rows, self.y), Examples(self.rows, self.y, self.share)
-        self.rule = self.state = self.waiting_of = None
+        nobody: Any = None
+        self.rule = self.state = self.waiting_of = nobody
 
     def serve(self, rule: Rule, state: LearnerState) -> None:
         """The learner of one weight vector whose dicts ``learn`` and ``predict`` take."""
