@@ -200,3 +200,54 @@ def test_whole_numbers_that_would_be_rounded_are_refused_by_every_learner(learne
     model.learn_one({"x": 0.5, "id": 2**60}, 1.0)
     model.learn_one({"x": 0.5, "id": float(2**60 + 2**9)}, 1.0)
     assert model.record_.examples == 7
+
+
+FAST_LEARNERS = {
+    "additive": lambda: tl.WidrowHoff(rate=0.05),
+    "normalised": lambda: tl.OnlineRegressor(geometry="normalised", rate=0.5),
+    "adaptive": lambda: tl.OnlineRegressor(geometry="adaptive", rate=0.1, certificate=False),
+    "positive": lambda: tl.ExponentiatedGradient(rate=0.05),
+    "counts": lambda: tl.OnlineRegressor(loss="poisson", geometry="additive", rate=0.01),
+    "mean": lambda: tl.WidrowHoff(rate=0.05, average=True),
+    "recursive": tl.RecursiveLeastSquares,
+    "labels": lambda: tl.Perceptron(classes=[0, 1]),
+}
+
+
+@pytest.mark.parametrize("learner", FAST_LEARNERS)
+def test_dicts_of_one_set_of_names_are_learned_as_rows_of_a_table_to_the_bit(learner):
+    rng = np.random.default_rng(4)
+    X = rng.uniform(0.1, 1.0, size=(1100, 5))  # more than a block of the moments
+    y = (X[:, 0] > 0.5).astype(int) if learner == "labels" else rng.integers(0, 4, size=len(X)).astype(float)
+    dicts, table = FAST_LEARNERS[learner](), FAST_LEARNERS[learner]()
+    for t, (x, label) in enumerate(zip(X, y.tolist())):
+        row = {f"x{j}": value for j, value in enumerate(x.tolist())}
+        row = dict(reversed(row.items())) if t % 3 == 2 else row
+        dicts.predict_one(row)
+        dicts.learn_one(row, label)
+        if learner == "labels":
+            table.partial_fit(x[None], [label], classes=[0, 1])
+        else:
+            table.partial_fit(x[None], [label])
+    assert dicts.coef_.tobytes() == table.coef_.tobytes()
+    assert dicts.record_.names == table.record_.names
+    assert dicts.certificate_.to_dict() == table.certificate_.to_dict()
+    assert dicts.progress_ == table.progress_
+    x = {f"x{j}": 0.5 for j in range(5)}
+    assert dicts.predict_one(x) == table.predict(np.full((1, 5), 0.5))[0]
+    twin = copy.deepcopy(dicts)
+    for model in (dicts, twin):
+        model.learn_one(x, int(y[0]))
+    assert twin.coef_.tobytes() == dicts.coef_.tobytes()
+
+
+def test_weights_that_would_overflow_leave_recursive_least_squares_as_it_was():
+    model = tl.RecursiveLeastSquares(ridge=1e-12)
+    for t in range(4):
+        model.learn_one({"a": 1e-9 * (t + 1), "b": 1e-9}, 1.0)
+    before = model.coef_.tobytes(), model.record_.P.tobytes(), model.record_.examples
+    with pytest.raises(DataError, match="overflows"):
+        model.learn_one({"a": 1e-9, "b": -3e-9}, 1e100)
+    assert (model.coef_.tobytes(), model.record_.P.tobytes(), model.record_.examples) == before
+    model.learn_one({"a": 1e-9, "b": 2e-9}, 1.0)
+    assert model.record_.examples == 5

@@ -20,7 +20,7 @@ from ..modelfile import Array
 from ..nonlinear.dual_perceptron import Expansion
 from ..online import inputs
 from ..online.mistakes import comparators, perceptron_bound
-from ..online.named import Layout
+from ..online.named import filled
 from ..parts.door import describe, rebuild
 from ..parts.kernels import KERNELS, diagonal, gram
 from ..threads import spread
@@ -276,8 +276,5 @@ class KernelPerceptronModel:
 
 def named_row(features: dict[str, float], names: list[str]) -> np.ndarray:
     """One row of a table with these columns from a dict; absent names are 0."""
-    layout = Layout(list(features), list(range(len(features))), len(features))
-    layout.fill(features)
-    inputs.refuse_bad_rows(layout.values[None, :], list(features))
-    values = dict(zip(features, layout.values))
+    values = dict(zip(features, filled(features)))
     return np.array([[values.get(name, 0.0) for name in names]])

@@ -175,7 +175,7 @@ class Classification(ScoredHere, ClassifierMixin, Streaming):
                 return None
             record = self._first_one(self.classes[0])  # type: ignore[attr-defined]
         raw = record.predict_one(x)
-        code = int(np.argmax(raw)) if np.ndim(raw) else int(raw > self._middle)
+        code = int(np.argmax(raw)) if isinstance(raw, np.ndarray) else int(raw > self._middle)
         return plain(self.classes_[code])
 
     def _adopt(self, record: Any) -> None:

@@ -1,6 +1,6 @@
 """Learning and predicting one dict at a time: the half of :class:`OnlineModel` that reads named features.
 
-The buffers of the last set of keys are kept, so that a stream of like dicts pays for them once.
+The rows of the sets of keys are kept, so that a stream of like dicts pays for them once, and the last one first asked.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import numpy as np
 from . import inputs
 from .learning_loop import Examples, learn, scores
 from .mistakes import keep
-from .named import Layout, filled
+from .named import NamedRow, filled
 from .sums import shares_of
 
 
@@ -32,11 +32,10 @@ class ByName:
     names: Any
     examples: Any
     _index: dict[str, int]
-    _layouts: dict[tuple[str, ...], Layout]
-    _last_layout: Any
+    _rows: dict[tuple[str, ...], NamedRow]
+    _last_row: NamedRow | None
     _next_record: Any
     _may_raise: bool
-    counting: Any
     _real: bool
     _identity: bool
     _targets: Any
@@ -49,23 +48,27 @@ class ByName:
 
     def learn_one(self, features: dict[str, float], y: Any, weight: float = 1.0) -> Any:
         """Learn one example of named features; the prediction made before the update."""
+        if self._last_row is not None and weight == 1.0:
+            made = self._last_row.learn(self, features, y)
+            if made is not None:
+                return made
         several = len(self.heads) > 1
         target = 0.0 if several else inputs.target(y, self.loss.targets)
         if weight != 1.0:
             inputs.weights([weight], 1)
         features = inputs.named(features)
-        layout = self._layout(features, grow=True)
-        layout.fill(features)
-        layout.share[0] = weight
+        row = self._row(features, grow=True)
+        row.fill(features)
+        row.share[0] = weight
         before = self._snapshot() if several or self._may_raise else None
         try:
             if several:
-                score: Any = self._learn_every_head(layout, y, weight)
+                score: Any = self._learn_every_head(row, y, weight)
             else:
-                layout.y[0] = target
-                example = layout.example if weight == 1.0 else layout.weighted
-                reached = learn(example, 0, 1, self.rule, self.heads[0], layout.out)
-                score = layout.out.item() if reached else None
+                row.y[0] = target
+                example = row.example if weight == 1.0 else row.weighted
+                reached = learn(example, 0, 1, self.rule, self.heads[0], row.out)
+                score = row.out.item() if reached else None
         except Exception:
             if before is not None:
                 self._restore(before)
@@ -73,48 +76,54 @@ class ByName:
         if score is None:
             if before is not None:
                 self._restore(before)
-            self._refuse_one(features, layout)
+            self._refuse_one(features, row)
         if several:
             return self._outward(score)[0]
-        if self.counting:
-            self._count_one(layout, target, weight, score)
+        if self.sums is not None:
+            row.count(self.sums, target, weight, shares_of(self))
+        if self.kept is not None:
+            self._keep_one(row, np.array([[target]]), np.array([[score]]))
         if self.examples >= self._next_record:
             self._record(y, np.array([score]))
         return score if self._identity else self.loss.mean(score)
 
-    def _learn_every_head(self, layout: Layout, y: Any, weight: float) -> np.ndarray | None:
+    def _learn_every_head(self, row: NamedRow, y: Any, weight: float) -> np.ndarray | None:
         """The scores before the update of every weight vector, or None where one cannot learn the row."""
         out = np.empty((len(self.heads), 1))
         targets = self._targets([y], 1)
-        share = layout.share if weight != 1.0 else None
+        share = row.share if weight != 1.0 else None
         for state, target, scored in zip(self.heads, targets, out):
-            if learn(Examples(layout.rows, target, share), 0, 1, self.rule, state, scored) == 0:
+            if learn(Examples(row.rows, target, share), 0, 1, self.rule, state, scored) == 0:
                 return None
         if self.kept is not None:
-            self._keep_one(layout, targets, out)
+            self._keep_one(row, targets, out)
         if self.examples >= self._next_record:
             self._record(y, out[:, 0])
         return out
 
     def predict_one(self, features: dict[str, float]) -> Any:
         """The prediction for one example of named features; names never seen count nothing."""
+        if self._last_row is not None:
+            made = self._last_row.predict(features)
+            if made is not None:
+                return made
         features = inputs.named(features)
-        layout = self._layout(features, grow=False)
-        layout.fill(features)
+        row = self._row(features, grow=False)
+        row.fill(features)
         out = np.empty((len(self.heads), 1))
         for h, scored in enumerate(out):
             geometry, state = self._reader(h)
-            if scores(layout.rows, geometry, state, scored) == 0:
-                self._refuse_one(features, layout)
+            if scores(row.rows, geometry, state, scored) == 0:
+                self._refuse_one(features, row)
         found = self._outward(out)[0]
         return float(found) if np.ndim(found) == 0 else found
 
-    def _layout(self, features: dict[str, float], grow: bool) -> Layout:
-        """The layout of these keys; learning makes room for new names, predicting lets them count nothing."""
+    def _row(self, features: dict[str, float], grow: bool) -> NamedRow:
+        """The row of these keys; learning makes room for new names, predicting lets them count nothing."""
         keys = list(features)
         known = tuple(keys)
-        layout = self._layouts.get(known)
-        if layout is None:
+        row = self._rows.get(known)
+        if row is None:
             if not self._index:
                 self._index = {name: j for j, name in enumerate(self.names)}
             new = [name for name in keys if name not in self._index]
@@ -125,26 +134,21 @@ class ByName:
             if new and not grow:
                 if not self.width:
                     self._name([])
-                return self._layout({name: features[name] for name in keys if name in self._index}, grow)
-            layout = Layout(keys, [self._index[name] for name in keys], self.width)
-            if len(self._layouts) >= 256:
-                self._layouts.clear()
-            self._layouts[known] = layout
-        self._last_layout = layout
-        return layout
+                return self._row({name: features[name] for name in keys if name in self._index}, grow)
+            row = NamedRow(keys, [self._index[name] for name in keys], self.width)
+            if len(self.heads) == 1 and not self._may_raise:
+                row.serve(self.rule, self.heads[0])
+            if len(self._rows) >= 256:
+                self._rows.clear()
+            self._rows[known] = row
+        self._last_row = row
+        return row
 
-    def _count_one(self, layout: Layout, target: float, weight: float, score: float) -> None:
-        if self.sums is not None:
-            columns = None if layout.dense else layout.columns
-            self.sums.add_one(layout.values, columns, target, float(weight), shares_of(self))
-        if self.kept is not None:
-            self._keep_one(layout, np.array([[target]]), np.array([[score]]))
+    def _keep_one(self, row: NamedRow, targets: np.ndarray, out: np.ndarray) -> None:
+        X = np.zeros((1, self.width))
+        X[0, row.columns] = row.values
+        keep(self, X, targets, out)
 
-    def _keep_one(self, layout: Layout, targets: np.ndarray, out: np.ndarray) -> None:
-        row = np.zeros((1, self.width))
-        row[0, layout.columns] = layout.values
-        keep(self, row, targets, out)
-
-    def _refuse_one(self, features: dict[str, float], layout: Layout) -> None:
-        inputs.refuse_bad_rows(layout.values[None, :], layout.keys)
+    def _refuse_one(self, features: dict[str, float], row: NamedRow) -> None:
+        inputs.refuse_bad_rows(row.values[None, :], row.keys)
         raise inputs.overflow(self.rate.base, "this example")

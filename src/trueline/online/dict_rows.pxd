@@ -1,8 +1,11 @@
+from libc.math cimport NAN
 from libc.stdint cimport int64_t
 
 cdef double EXACT, LIMIT
 cdef Py_ssize_t EXAMPLES
 cdef object NUMPY_FLOATS, NUMPY_INTEGERS
+
+cdef double plain(object value) except? -1
 
 cdef class DictRow:
     cdef readonly list keys

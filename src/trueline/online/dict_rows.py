@@ -16,11 +16,23 @@ from ..data import rounding
 from . import intake, squared_totals
 from .intake import Block
 
+if not cython.compiled:  # compiled, it comes from dict_rows.pxd
+    from math import nan as NAN
+
 EXACT: cython.double = float(rounding.EXACT)  # beyond, float64 may have rounded a whole number
 LIMIT: cython.double = intake.LIMIT
 EXAMPLES: cython.Py_ssize_t = squared_totals.EXAMPLES  # both tasks count their examples there
 NUMPY_FLOATS = np.floating
 NUMPY_INTEGERS = np.integer
+
+
+def plain(value: Any) -> float:
+    """A plain number as it is; NaN for what must be looked at."""
+    if type(value) is float:
+        return value
+    if type(value) is int or type(value) is bool or isinstance(value, NUMPY_INTEGERS):
+        return float(value) if -EXACT <= value <= EXACT else NAN
+    return float(value) if isinstance(value, NUMPY_FLOATS) else NAN
 
 
 @cython.final
@@ -61,17 +73,7 @@ class DictRow:
 
     def put(self, k: cython.Py_ssize_t, value: Any) -> bool:
         """Write one value where it belongs; False if it must be looked at."""
-        number: float
-        if type(value) is float:
-            number = value
-        elif type(value) is int or type(value) is bool or isinstance(value, NUMPY_INTEGERS):
-            if not -EXACT <= value <= EXACT:
-                return False
-            number = float(value)
-        elif isinstance(value, NUMPY_FLOATS):
-            number = float(value)
-        else:
-            return False
+        number: float = plain(value)
         self.values[self.spots[k]] = number
         return -LIMIT <= number <= LIMIT  # not NaN
 
@@ -101,16 +103,8 @@ class MixtureRow:
 
     def learn(self, model: Any, features: Any, label: Any) -> Any:
         """The prediction before the dict is learned, or None and nothing learned."""
-        target: float
+        target: float = plain(label)
         before: cython.Py_ssize_t = cython.cast(cython.Py_ssize_t, self.totals[EXAMPLES])
-        if type(label) is float or type(label) is bool or isinstance(label, NUMPY_FLOATS):
-            target = float(label)
-        elif type(label) is int:
-            if not -EXACT <= label <= EXACT:
-                return None
-            target = label
-        else:
-            return None
         if self.classes == 0:
             if not -LIMIT <= target <= LIMIT:
                 return None

@@ -13,7 +13,7 @@ from ..errors import DataError
 from .geometries import Additive, Geometry
 from .learner_state import LearnerState
 from .learning_loop import HUGE, Rule, read_weights, sum_masses
-from .named import Layout
+from .named import NamedRow
 from .rates import Rate
 from .sums import WIDEST, Sums
 
@@ -42,16 +42,11 @@ class Heads:
     wrong: int
     _names: list[str] | None
     _index: dict[str, int]
-    _layouts: dict[tuple[str, ...], Layout]
-    _last_layout: Any
+    _rows: dict[tuple[str, ...], NamedRow]
+    _last_row: NamedRow | None
     _last_loss: float
     _last_weight: float
     _next_record: int
-
-    @property
-    def counting(self) -> bool:
-        """Whether rows are counted or kept beside what the loop counts."""
-        return self.sums is not None or self.kept is not None
 
     @property
     def examples(self) -> int:
@@ -100,8 +95,8 @@ class Heads:
         self.width = count
         self._names = None if isinstance(names, int) else list(names)
         self._index = {}
-        self._layouts.clear()
-        self._last_layout = None
+        self._rows.clear()
+        self._last_row = None
         keep = self.certified and self.squared and len(self.heads) == 1 and self.width <= WIDEST and self.keep_sums
         if keep and (self.sums is not None or not self.examples):
             if self.sums is None:

@@ -230,31 +230,31 @@ class RateMixture:
         features = inputs.named(features)
         targets = self.members[0]._targets([y], 1)
         shares = inputs.weights([weight], 1) if weight != 1.0 else np.empty(0)
-        layout = self.members[0]._layout(features, grow=True)
-        layout.fill(features)
-        inputs.refuse_bad_rows(layout.values[None, :], layout.keys)
+        row = self.members[0]._row(features, grow=True)
+        row.fill(features)
+        inputs.refuse_bad_rows(row.values[None, :], row.keys)
         for member in self.members[1:]:
             if member.width != len(self.names):
                 member._name(self.names)
-        found = self._outward(self._learn(self._row(layout), targets, shares, np.empty(0, dtype=np.int64), 1))
+        found = self._outward(self._learn(self._row(row), targets, shares, np.empty(0, dtype=np.int64), 1))
         return float(found[0]) if found.ndim == 1 else found[0]
 
     def predict_one(self, features: dict[str, float]) -> Any:
         """The prediction for one example of named features."""
         names = set(self.names)
         known = {name: value for name, value in inputs.named(features).items() if name in names}
-        layout = self.members[0]._layout(known, grow=False)
-        layout.fill(known)
-        found = self.predict(self._row(layout))
+        row = self.members[0]._row(known, grow=False)
+        row.fill(known)
+        found = self.predict(self._row(row))
         return float(found[0]) if found.ndim == 1 else found[0]
 
-    def _row(self, layout: Any) -> Any:
-        """A dict's row, in the layout that learns it in place of a block: dense if every name is there in order."""
-        if layout.dense:
-            return layout.values[None, :].copy()
+    def _row(self, row: Any) -> Any:
+        """A dict's row as a block of one: dense if every name is there in order."""
+        if row.dense:
+            return row.values[None, :].copy()
         from scipy.sparse import csr_array
 
-        return csr_array((layout.values.copy(), layout.columns, [0, len(layout.values)]), shape=(1, len(self.names)))
+        return csr_array((row.values.copy(), row.columns, [0, len(row.values)]), shape=(1, len(self.names)))
 
     def _outward(self, out: np.ndarray) -> np.ndarray:
         return self.members[0]._outward(out)

@@ -26,7 +26,7 @@ from .geometry_names import resolve_geometry
 from .heads import Heads
 from .learning_loop import Examples, Rule, learn, scores
 from .mistakes import keep
-from .named import Layout
+from .named import NamedRow
 from .rates import Rate
 from .sums import Sums, add_rows
 
@@ -105,15 +105,15 @@ class OnlineModel(Heads, ByName):
         count = 1 if classes is None or len(classes) < 3 else len(classes)
         self.heads = [self.rule.state(0) for _ in range(count)]
         self._index: dict[str, int] = {}
-        self._layouts: dict[tuple[str, ...], Layout] = {}
-        self._last_layout: Any = None
+        self._rows: dict[tuple[str, ...], NamedRow] = {}
+        self._last_row: NamedRow | None = None
         self._next_record = 1
         self._last_loss = self._last_weight = 0.0
         if names is not None:
             self._name(names)
 
     def __getstate__(self) -> dict[str, Any]:
-        return self.__dict__ | {"_layouts": {}, "_last_layout": None}  # made again when needed
+        return self.__dict__ | {"_rows": {}, "_last_row": None}  # made again when needed
 
     def fresh(self) -> OnlineModel:
         """The same learner before its first example."""

@@ -26,11 +26,12 @@ from ..modelfile import Array
 from . import inputs, regret, sums
 from .intake import Block, block_of
 from .learning_loop import HUGE
-from .named import filled
+from .named import NamedRow, filled
 from .sums import WIDEST, Sums
 
 if not cython.compiled:  # compiled, these come from recursive_least_squares.pxd
     from ..simd import dot, rank_one, row_add, symmetric_product
+    from .dict_rows import plain
 
 # Places in the array ``numbers`` of a file.
 FORGET, FORWARD, INTERCEPT, ROUNDS, WEIGHT, LOSS, UNUSED, LARGEST_Y2, LARGEST_E2, NUMBERS = range(10)
@@ -124,6 +125,81 @@ class Recursion:
         return True
 
 
+@cython.final
+@cython.cclass
+class RecursiveRow:
+    """One dict after the other for recursive least squares, while the model's arrays stay where they are.
+
+    What it cannot use goes the long way, to the same steps on the same row.
+    """
+
+    def __init__(self, model: Any, keys: Sequence[str]) -> None:
+        places = {name: j for j, name in enumerate(model.names)}
+        columns = [places[key] for key in keys]
+        self.row = NamedRow(list(keys), columns, len(places))
+        self.model_P, self.model_w, self.model_numbers = model.P, model.w, model.numbers
+        self.figures, self.before_w, self.before_P = model.numbers, model.w.copy(), model.P.copy()
+        self.recursion = Recursion(model.P, model.w, model.numbers)
+        starts = np.array([0, len(columns)])
+        self.recursion.take(Block(self.row.values, self.row.columns.astype(np.int64), starts, False, len(places)))
+        self.out = np.zeros(1)
+
+    def read(self, model: Any, features: Any) -> bool:
+        """Whether the model's arrays are still these, and the dict is plain; its values are then in the row."""
+        same: cython.bint = model.P is self.model_P and model.w is self.model_w and model.numbers is self.model_numbers
+        return same and self.row.reader.read(features)
+
+    def learn(self, model: Any, features: Any, label: Any) -> Any:
+        """The prediction made before the dict is learned, or None and nothing learned."""
+        y: float = plain(label)
+        if not -LARGEST <= y <= LARGEST or not self.read(model, features):
+            return None
+        self.keep(True)
+        if not self.recursion.step(0, y, 1.0, True, self.out):
+            return None
+        self.recursion.complete()
+        if not self.usable():
+            self.keep(False)
+            model.row = None
+            return None
+        self.figures[ROUNDS], self.figures[WEIGHT] = self.recursion.rounds, self.recursion.weight
+        self.figures[LOSS] = self.recursion.loss
+        self.figures[LARGEST_Y2] = self.recursion.largest_y2
+        self.figures[LARGEST_E2] = self.recursion.largest_e2
+        prediction: float = self.out[0]
+        if model.sums is not None:
+            self.row.count(model.sums, y, 1.0, None)
+        if self.figures[ROUNDS] >= model._marks[0]:
+            model._record(y, prediction)
+        return prediction
+
+    def predict(self, model: Any, features: Any) -> Any:
+        """The prediction for the dict, or None."""
+        if not self.read(model, features) or not self.recursion.step(0, 0.0, 1.0, False, self.out):
+            return None
+        return self.out[0]
+
+    def usable(self) -> bool:
+        """Whether every weight is a usable number."""
+        found: cython.bint = True
+        for j in range(self.recursion.size):
+            found = found and -LARGEST <= self.recursion.w[j] <= LARGEST
+        return found
+
+    def keep(self, saving: bool) -> None:
+        """Copy the weights and the matrix aside, or back."""
+        for i in range(self.recursion.size):
+            if saving:
+                self.before_w[i] = self.recursion.w[i]
+            else:
+                self.recursion.w[i] = self.before_w[i]
+            for j in range(self.recursion.size):
+                if saving:
+                    self.before_P[i, j] = self.recursion.P[0, i, j]
+                else:
+                    self.recursion.P[0, i, j] = self.before_P[i, j]
+
+
 def log_det_above(G: np.ndarray, ridge: float, intercept: bool, gamma: float) -> float:
     """ln det(I + XᵀX/λ) from moments that are off by γ, rounded up: what the recursion itself sums loses digits.
 
@@ -172,8 +248,13 @@ class RecursiveModel:
         self.progress: list[dict[str, Any]] = []
         self.classes = None
         self._marks = [1, 0.0, 0.0]
+        self.row: RecursiveRow | None = None  # for the names of the last two dicts
+        self.asked: tuple[str, ...] = ()
         if names is not None:
             self._name(names)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return self.__dict__ | {"row": None, "asked": ()}  # made again when needed
 
     def __setstate__(self, saved: dict[str, Any]) -> None:
         # An unpickled array may be a read-only map of a file; the loop writes.
@@ -236,6 +317,7 @@ class RecursiveModel:
             reached, numbers = self._walk(rows, targets, share, start, stop, out)
             if reached < stop or not np.abs(self.w).max() <= HUGE:
                 self.P, self.w = before
+                reached = min(reached, stop - 1)  # the last row made weights that are no usable numbers
                 _, self.numbers = self._walk(rows, targets, share, start, reached, out)
                 raise inputs.Overflow(
                     f"the update overflows at row {reached}, and the model keeps its state before it; use a larger ridge or "
@@ -267,18 +349,39 @@ class RecursiveModel:
 
     def learn_one(self, features: Mapping[str, float], y: Any, weight: Any = 1.0) -> float:
         """Learn one example of named features."""
+        if self.row is not None and weight == 1.0:
+            made = self.row.learn(self, features, y)
+            if made is not None:
+                return float(made)
         features = inputs.named(features)
-        new = [name for name in features if name not in self.names]
+        known = set(self.names)
+        new = [name for name in features if name not in known]
         target = inputs.target(y, "real")
         share = inputs.weights([weight], 1) if weight != 1.0 else np.empty(0)
         row = self._row(features, [*self.names, *new])
         if new:
             self._name([*self.names, *new])
-        return float(self.learn(row, [target], share if len(share) else None)[0])
+        prediction = float(self.learn(row, [target], share if len(share) else None)[0])
+        self._remember(features)
+        return prediction
 
     def predict_one(self, features: Mapping[str, float]) -> float:
         """The prediction for one example of named features."""
-        return float(self.predict(self._row(inputs.named(features), self.names))[0])
+        if self.row is not None:
+            made = self.row.predict(self, features)
+            if made is not None:
+                return float(made)
+        features = inputs.named(features)
+        prediction = float(self.predict(self._row(features, self.names))[0])
+        self._remember(features)
+        return prediction
+
+    def _remember(self, features: Mapping[str, float]) -> None:
+        """Keep a row for the names of two dicts one after the other; names that change are not worth one."""
+        keys = tuple(features)
+        if keys == self.asked and set(keys) <= set(self.names):
+            self.row = RecursiveRow(self, keys)
+        self.asked = keys
 
     def _row(self, features: Mapping[str, float], names: Sequence[str]) -> np.ndarray:
         values = dict(zip(features, filled(features)))

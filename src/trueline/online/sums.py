@@ -14,6 +14,7 @@ import numpy as np
 from .. import dense
 from ..errors import ModelError
 from ..modelfile import Array
+from ..threads import one_blas_thread
 from . import best_fixed
 from .inputs import squared_norms
 from .redundant_columns import RedundantColumns
@@ -73,24 +74,12 @@ class Sums:
             self._add_full_block()
             start = stop
 
-    def add_one(
-        self, values: np.ndarray, columns: np.ndarray | None, y: float, weight: float, shares: Any = None
-    ) -> None:
-        """Count one row of named features; ``shares(row)`` divides its weight."""
-        place = self.waiting[self.count]
-        place[0] = 1.0
-        if columns is None:
-            place[1:-1] = values
-        else:
-            place[1:-1] = 0.0
-            place[columns + 1] = values
-        place[-1] = y
-        if shares is not None:
-            weight = weight / float(shares(place[None, 1:-1])[0])
-        if weight != 1.0:
-            place *= np.sqrt(weight)
+    def one_more(self) -> None:
+        """One more row waits: ``named.py`` has written it."""
         self.count += 1
-        self._add_full_block()
+        if self.count == BLOCK:
+            with one_blas_thread():
+                self._add_full_block()
 
     def _add_full_block(self) -> None:
         if self.count == BLOCK:
