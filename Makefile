@@ -44,6 +44,7 @@ bench: $(VENV)/.bench $(VENV)/.kernels
 
 torture: $(VENV)/.test $(VENV)/.kernels
 	$(BIN)/python -m pytest -m torture --timeout=0
+	$(BIN)/python tests/matrix.py --long
 
 docs: $(VENV)/.test $(VENV)/.kernels
 	$(BIN)/python -m docs

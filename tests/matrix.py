@@ -164,8 +164,12 @@ def checked(environment: Environment, folder: Path) -> Environment:
 
 
 def forms() -> Iterator[Environment]:
-    """The kernels in the forms that the other tests do not run, and the package built and installed anew."""
+    """The kernels in the form that the other tests do not run."""
     yield Environment("kernels as plain Python", UNCOMPILED, prepared=uncompiled)
+
+
+def long_forms() -> Iterator[Environment]:
+    """Kernels with every bound checked, and the package built and installed anew: some twenty minutes."""
     yield Environment("kernels checked: bounds, ASan, UBSan", OUTSIDE, prepared=checked)
     yield Environment("built and installed elsewhere", ("tests/test_building.py",), marks="building")
 
@@ -283,7 +287,8 @@ def ran(environment: Environment, temporary: Path) -> Outcome:
 def main() -> int:
     parser = argparse.ArgumentParser(description="run a short form of the tests in other environments")
     parser.add_argument("only", nargs="*", help="words of the names of the environments to run; all by default")
-    only = parser.parse_args().only
+    parser.add_argument("--long", action="store_true", help="run what takes long instead")
+    only, long = parser.parse_args().only, parser.parse_args().long
     rows = [
         *pythons(),
         Environment("installed, package folder read-only", LITTLE, prepared=sealed),
@@ -291,6 +296,7 @@ def main() -> int:
         *kernels(),
         *places(),
     ]
+    rows = [*long_forms()] if long else rows
     rows = [row for row in rows if not only or any(word in row.name for word in only)]
     with tempfile.TemporaryDirectory(prefix="trueline-matrix-") as folder, ThreadPoolExecutor(2) as pool:
         places_of = [Path(folder, str(k)) for k in range(len(rows))]

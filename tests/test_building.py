@@ -1,6 +1,6 @@
 """Building: sdist, wheel and installs from a clean copy of the checkout, in environments of their own.
 
-Slow, and `make matrix` runs it. The wheel is built from the sdist in isolation and tried with its dependencies; editable
+Slow, and `make torture` runs it. The wheel is built from the sdist in isolation and tried with its dependencies; editable
 and uv's installs are of the plain form, since they compile by the same call.
 """
 
@@ -19,7 +19,7 @@ from typing import NamedTuple
 import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
-pytestmark = pytest.mark.building
+pytestmark = [pytest.mark.building, pytest.mark.timeout(0)]
 needs_git = pytest.mark.skipif(not (ROOT / ".git").exists(), reason="a clean copy is made by git")
 TRY = """
 import importlib.util, sys, warnings
