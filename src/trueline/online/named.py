@@ -55,6 +55,7 @@ class NamedRow:
         self.example, self.weighted = Examples(self.rows, self.y), Examples(self.rows, self.y, self.share)
         nobody: Any = None
         self.rule = self.state = self.waiting_of = nobody
+        self.identity, self.sign = False, 0
 
     def serve(self, rule: Rule, state: LearnerState) -> None:
         """The learner of one weight vector whose dicts ``learn`` and ``predict`` take."""
