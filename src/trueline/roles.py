@@ -8,10 +8,9 @@ C. A batch objective is the *weighted mean* of the loss plus the penalty, unless
    name with scikit-learn's, whose parameters then mean what they mean there.
 D. ``Squared.value`` is ½(s − y)²; certificates and tables print (s − y)², without the half.
 E. Online, loss is counted before the update; the intercept is a constant column inside x.
-F. A part is a NamedTuple of floats (at least one field: Numba cannot compile an empty one) with small pure
-   methods on scalars. Its fields are its hyper-parameters; state lives elsewhere. Compiled code and plain
-   Python run the same methods. Class attributes (no annotation) describe the part to the doors; kernels
-   never read them.
+F. A user's own part is a NamedTuple with small pure methods on scalars. Its fields are its hyper-parameters; state
+   lives elsewhere. Built-in parts are extension types with the same methods. Class attributes (no annotation)
+   describe a part to the doors; kernels never read them.
 """
 
 from __future__ import annotations
@@ -169,34 +168,3 @@ class OnlineRecord(Protocol):
     def predict_one(self, features: dict[str, float]) -> Any: ...
     def certificate(self) -> Any: ...
     def to_state(self) -> tuple[dict[str, Any], dict[str, Any]]: ...
-
-
-@runtime_checkable
-class Rows(Protocol):
-    """A layout of examples: dense, sparse or sliding. Row i is read in place, never copied."""
-
-    def dot(self, i: int, w: Any) -> float:
-        """x_i · w."""
-        ...
-
-    def add(self, i: int, scale: float, w: Any) -> None:
-        """w += scale · x_i, in place."""
-        ...
-
-    def norm2(self, i: int) -> float:
-        """‖x_i‖²."""
-        ...
-
-    def begin(self, i: int) -> int:
-        """The first k of row i; ``end(i)`` is one past the last."""
-        ...
-
-    def end(self, i: int) -> int: ...
-
-    def column(self, k: int) -> int:
-        """The column of entry k."""
-        ...
-
-    def entry(self, i: int, k: int) -> float:
-        """The value of entry k of row i."""
-        ...
